@@ -320,6 +320,11 @@ class KeylessRecord(InvalidRecord):
     """A record without a key, in a compacted topic."""
 
 
+class ThrottlingQuotaExceeded(KafkaError):
+    code = 89
+    retriable = True
+
+
 class ProducerFenced(KafkaError):
     """Another producer uses the transactional id by now."""
 

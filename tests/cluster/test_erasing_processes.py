@@ -47,6 +47,7 @@ def test_receipt_comes_although_the_coordinator_is_killed_in_the_middle(tmp_path
         )  # fmt: skip
         try:
             found = wait_until(lambda: stamped(cluster), "the first pass is over", 90)
+            assert found is not None
             coordinator = int(found["coordinator"])
             os.kill(cluster.pid(coordinator), signal.SIGKILL)
             said, _ = erasing.communicate(timeout=150)

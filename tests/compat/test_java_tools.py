@@ -132,6 +132,26 @@ def test_settings_are_shown_and_changed(done: Done) -> None:
     assert "log.dirs=" in done(CONFIG_TOOL, "--describe", "--broker", "1", "--all")
 
 
+def test_quotas_are_set_shown_and_removed(done: Done) -> None:
+    pair = ["--entity-type", "users", "--entity-name", "ann"]
+    pair += ["--entity-type", "clients", "--entity-default"]
+    address = ["--entity-type", "ips", "--entity-name", "10.9.8.7"]
+
+    wanted = "producer_byte_rate=1024,request_percentage=50"
+    done(CONFIG_TOOL, "--alter", *pair, "--add-config", wanted)
+    done(CONFIG_TOOL, "--alter", *address, "--add-config", "connection_creation_rate=5")
+    described = done(CONFIG_TOOL, "--describe", *pair)
+    by_address = done(CONFIG_TOOL, "--describe", *address)
+    done(CONFIG_TOOL, "--alter", *pair, "--delete-config", "producer_byte_rate,request_percentage")
+    done(CONFIG_TOOL, "--alter", *address, "--delete-config", "connection_creation_rate")
+
+    assert "Quota configs for user-principal 'ann', the default client-id are" in described
+    assert "producer_byte_rate=1024.0" in described
+    assert "request_percentage=50.0" in described
+    assert "connection_creation_rate=5.0" in by_address
+    assert "producer_byte_rate" not in done(CONFIG_TOOL, "--describe", *pair)
+
+
 def test_offsets_and_deleted_records(done: Done, tmp_path: Path) -> None:
     done(TOPIC_TOOL, "--create", "--topic", "java-offsets", "--partitions", "1")
     done(f"{TOOLS}.ConsoleProducer", "--topic", "java-offsets", stdin="a\nb\nc\n")
@@ -206,12 +226,6 @@ def test_performance_tools_and_the_streams_resetter(done: Done) -> None:
             f"{TOOLS}.FeatureCommand",
             ("upgrade", "--feature", "group.version=1"),
             "Broker 1 does not support this feature",
-        ),
-        (
-            CONFIG_TOOL,
-            ("--alter", "--entity-type", "clients", "--entity-name", "c", "--add-config",
-             "producer_byte_rate=1"),
-            "does not support ALTER_CLIENT_QUOTAS",
         ),
         (
             CONSUMER,

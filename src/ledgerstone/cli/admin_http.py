@@ -9,7 +9,6 @@ import http.client
 import json
 import os
 import time
-from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final
 from urllib.parse import quote, urlsplit
 
@@ -18,6 +17,7 @@ import typer
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.cluster import Endpoint
 from ledgerstone.client.configs import Resource, ResourceType, describe_configs
+from ledgerstone.dataclasses import dataclass, field, replace
 from ledgerstone.errors import LedgerstoneError
 
 KEY: Final = "ledgerstone.http.listener"

@@ -16,6 +16,7 @@ from ledgerstone.cluster.layout import ClusterLayout, new_layout
 from ledgerstone.cluster.ports import is_free
 from ledgerstone.cluster.ready_file import ready_facts
 from ledgerstone.config.broker_keys import BROKER_KEYS
+from ledgerstone.config.listener_keys import find_key
 from ledgerstone.errors import LedgerstoneError
 from ledgerstone.system import SystemDice
 from ledgerstone.uuid_text import random_uuid, uuid_to_text
@@ -61,7 +62,7 @@ def up(
 
     directory = ClusterDirectory(data)
     settings = parse_pairs(override or [])
-    unknown = [key for key in settings if key not in BROKER_KEYS]
+    unknown = [key for key in settings if find_key(key, BROKER_KEYS) is None]
     if unknown:
         raise typer.BadParameter(f"{unknown[0]} is not a setting of a broker", param_hint="-c")
     if ready_file is not None and not ready_file.parent.is_dir():

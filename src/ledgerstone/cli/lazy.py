@@ -38,6 +38,7 @@ COMMANDS: Final = {
     "transactions": CommandPlace(
         "transactions", "app", "List, describe and abort transactions; find hanging ones."
     ),
+    "quotas": CommandPlace("quotas", "app", "Show, set and remove quotas."),
     "configs": CommandPlace("configs", "app", "Show and change topic and broker settings."),
     "compact": CommandPlace(
         "compact", "compact", "Compact a topic now, and show what was dropped."

@@ -5,7 +5,6 @@ takes time, so the broker first returns a ticket, which is then polled.
 """
 
 import time
-from dataclasses import replace
 from typing import Annotated, Any, Final
 
 import typer
@@ -42,6 +41,7 @@ from ledgerstone.cli.output import (
     write_line,
     write_rows,
 )
+from ledgerstone.dataclasses import replace
 from ledgerstone.types import TopicPartition
 
 POLL_S: Final = 0.1

@@ -6,23 +6,27 @@ Kafka carry many; an invalid value is a ConfigError.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
 from typing import Any, Final, NamedTuple
 
+from ledgerstone.config.authorizer_keys import parse_super_users
 from ledgerstone.config.broker_keys import BROKER_DEFAULTS, BROKER_KEYS
 from ledgerstone.config.cluster import ClusterConfig
+from ledgerstone.config.listener_keys import find_key, split_listener_key
 from ledgerstone.config.listeners import (
     EVERY_ADDRESS,
     LOOPBACK,
-    check_protocols,
     host_and_port,
+    is_loopback,
     parse_advertised,
     parse_listeners,
+    parse_protocols,
 )
 from ledgerstone.config.listeners import Listener as Listener
 from ledgerstone.config.properties import parse_properties
+from ledgerstone.config.security_protocol import SecurityProtocol
 from ledgerstone.config.setting import Value
 from ledgerstone.config.topic import resolve_topic
+from ledgerstone.dataclasses import dataclass, fields
 from ledgerstone.errors import ConfigError
 
 ENVIRONMENT_PREFIX: Final = "KAFKA_"
@@ -58,11 +62,17 @@ class BrokerConfig:
     listeners: tuple[Listener, ...]
     # What clients are told: none of a controller's listeners.
     advertised_listeners: tuple[Listener, ...]
+    # By name: of all listeners, and of those of controllers on other nodes.
+    listener_protocols: Mapping[str, SecurityProtocol]
     log_dirs: tuple[str, ...]
     ledgerstone_http_listener: Listener | None
     ledgerstone_http_readonly: bool
     ledgerstone_erasures_topic_replication_factor: int
     ledgerstone_http_hosts: tuple[str, ...]
+
+    authorizer_class_name: str
+    super_users: tuple[str, ...]
+    allow_everyone_if_no_acl_found: bool
 
     socket_request_max_bytes: int
     max_connections: int
@@ -124,7 +134,7 @@ class BrokerConfig:
     @classmethod
     def from_raw(cls, raw: Mapping[str, str]) -> "BrokerConfig":
         """Parses every value of `raw`, whose keys are all known. The rest have their defaults."""
-        given = {name: BROKER_KEYS[name].parse(text) for name, text in raw.items()}
+        given = {name: _parsed(name, text) for name, text in raw.items()}
         # Topics without settings of their own get these values, so they must be valid together.
         resolve_topic({}, raw)
         plain: dict[str, Any] = {
@@ -141,7 +151,7 @@ class BrokerConfig:
             advertised=advertised,
         )
         names = (*(each.name for each in listeners), *cluster.controller_listener_names)
-        check_protocols(given, names)
+        protocols = parse_protocols(given, names)
         if cluster.is_configured:
             plain |= {
                 field: each for field, each in _IN_CLUSTER.items() if _PLAIN[field] not in given
@@ -154,7 +164,9 @@ class BrokerConfig:
             cluster=cluster,
             listeners=listeners,
             advertised_listeners=_advertised(cluster, listeners, advertised),
+            listener_protocols=protocols,
             log_dirs=log_dirs,
+            super_users=parse_super_users(given),
             ledgerstone_http_listener=_http_listener(given),
             ledgerstone_http_hosts=_http_hosts(given),
             raw=dict(raw),
@@ -167,7 +179,9 @@ _DERIVED: Final = (
     "cluster",
     "listeners",
     "advertised_listeners",
+    "listener_protocols",
     "log_dirs",
+    "super_users",
     "ledgerstone_http_listener",
     "ledgerstone_http_hosts",
     "raw",
@@ -203,8 +217,8 @@ def load_broker_config(
         **from_environment(environment or {}),
         **_from_command_line(overrides),
     }
-    raw = {name: text for name, text in sorted(given.items()) if name in BROKER_KEYS}
-    unknown = [f"{name}: unknown key, ignored" for name in sorted(given) if name not in BROKER_KEYS]
+    raw = {name: text for name, text in sorted(given.items()) if find_key(name, BROKER_KEYS)}
+    unknown = [f"{name}: unknown key, ignored" for name in sorted(given) if name not in raw]
     config = BrokerConfig.from_raw(raw)
     return LoadedConfig(config, (*unknown, *_advice(config)))
 
@@ -239,6 +253,12 @@ def _from_command_line(overrides: Sequence[str]) -> dict[str, str]:
             raise ConfigError("-c", override, "must be key=value")
         given[name.strip()] = value
     return given
+
+
+def _parsed(name: str, text: str) -> Value:
+    key = find_key(name, BROKER_KEYS)
+    assert key is not None, name
+    return key.parse(text)
 
 
 def _node_id(given: Mapping[str, Value]) -> int:
@@ -329,7 +349,29 @@ def _advice(config: BrokerConfig) -> Iterator[str]:
             yield f"advertised.listeners: not set, {listener} is advertised as {LOOPBACK}"
         elif listener.name not in told:
             yield f"advertised.listeners: {listener} is not advertised to clients"
+    if config.authorizer_class_name and not config.super_users:
+        yield "super.users: not set, so nobody can give the first right"
+    yield from _advice_on_listener_keys(config)
+    yield from exposed_listeners(config)
     yield from config.cluster.advice(config.raw)
+
+
+def _advice_on_listener_keys(config: BrokerConfig) -> Iterator[str]:
+    for name in config.raw:
+        own = split_listener_key(name)
+        if own is not None and own.listener not in config.listener_protocols:
+            yield f"{name}: there is no listener {own.listener}"
+
+
+def exposed_listeners(config: BrokerConfig) -> Iterator[str]:
+    """What everybody on the way can read and change. Not an error: the way may be a private one."""
+    for listener in config.listeners:
+        protocol = config.listener_protocols[listener.name]
+        if not protocol.uses_tls and not is_loopback(listener.host):
+            yield (
+                f"listeners: {listener} has no TLS ({protocol.name}) and is reachable from other "
+                "machines: whoever is on the way can read and change what is sent"
+            )
 
 
 assert all(name in BROKER_KEYS for name in _PLAIN.values())

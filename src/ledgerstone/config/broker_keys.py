@@ -7,6 +7,7 @@ keys that give topic keys their defaults are made from ``topic``, so the two can
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from ledgerstone.config.authorizer_keys import AUTHORIZER_KEYS
 from ledgerstone.config.broker_key import BrokerKey, Update
 from ledgerstone.config.broker_key import flag_key as _flag
 from ledgerstone.config.broker_key import int_key as _int
@@ -15,6 +16,7 @@ from ledgerstone.config.broker_key import text_key as _text
 from ledgerstone.config.cluster_keys import CLUSTER_KEYS
 from ledgerstone.config.replication_keys import REPLICATION_KEYS
 from ledgerstone.config.setting import ConfigKey, ConfigType, Value
+from ledgerstone.config.tls_keys import TLS_KEYS
 from ledgerstone.config.topic import TOPIC_KEYS
 from ledgerstone.types import INT32_MAX, INT64_MAX
 
@@ -478,8 +480,10 @@ BROKER_KEYS: Final[Mapping[str, BrokerKey]] = {
     key.name: key
     for key in (
         *_IDENTITY,
+        *AUTHORIZER_KEYS,
         *CLUSTER_KEYS,
         *REPLICATION_KEYS,
+        *TLS_KEYS,
         *_NETWORK,
         *_TOPICS,
         *_REPLICATION,

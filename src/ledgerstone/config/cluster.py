@@ -7,12 +7,12 @@ is refused here.
 
 import enum
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
 from typing import Any, Final, NamedTuple
 
 from ledgerstone.config.broker_keys import BROKER_DEFAULTS
 from ledgerstone.config.listeners import EVERY_ADDRESS, Listener, host_and_port
 from ledgerstone.config.setting import Value
+from ledgerstone.dataclasses import dataclass, fields
 from ledgerstone.errors import ConfigError
 
 _ROLES: Final = "process.roles"
@@ -20,6 +20,7 @@ _NAMES: Final = "controller.listener.names"
 _VOTERS: Final = "controller.quorum.voters"
 _SERVERS: Final = "controller.quorum.bootstrap.servers"
 _INTER_BROKER: Final = "inter.broker.listener.name"
+_INTER_BROKER_PROTOCOL: Final = "security.inter.broker.protocol"
 _AUTO_JOIN: Final = "controller.quorum.auto.join.enable"
 
 
@@ -310,16 +311,20 @@ def _inter_broker(
     wanted = given.get(_INTER_BROKER)
     assert isinstance(wanted, str | None)
     name = wanted.upper() if wanted else None
-    if name is not None and "security.inter.broker.protocol" in given:
-        raise ConfigError(_INTER_BROKER, name, "cannot be set with security.inter.broker.protocol")
+    protocol = given.get(_INTER_BROKER_PROTOCOL)
+    assert isinstance(protocol, str | None)
+    if name is not None and protocol is not None:
+        raise ConfigError(_INTER_BROKER, name, f"cannot be set with {_INTER_BROKER_PROTOCOL}")
     if name is not None and name in names:
         raise ConfigError(_INTER_BROKER, name, f"must not be one of {_NAMES}")
     if roles is Roles.CONTROLLER:
         return None
     choice = [each.name for each in advertised or listeners if each.name not in names]
     if name is None:
-        # A single node needs none, and has always been free in its names.
-        name = "PLAINTEXT" if roles is not None or "PLAINTEXT" in choice else choice[0]
+        name = protocol or "PLAINTEXT"
+        if roles is None and name not in choice:
+            # A single node needs none, and has always been free in its names.
+            name = choice[0]
     if name not in choice:
         reason = f"must be a listener that is advertised, one of {', '.join(choice)}"
         raise ConfigError(_INTER_BROKER, name, reason)

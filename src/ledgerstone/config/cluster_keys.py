@@ -12,6 +12,7 @@ from ledgerstone.config.broker_key import (
     long_key,
     text_key,
 )
+from ledgerstone.config.security_protocol import SecurityProtocol
 from ledgerstone.config.setting import ConfigType
 from ledgerstone.types import INT64_MAX
 
@@ -34,20 +35,21 @@ _ROLES: Final = (
     text_key(
         "inter.broker.listener.name",
         None,
-        "The listener that brokers use among themselves. By default, the one named PLAINTEXT.",
+        "The listener that brokers use among themselves. By default, the one that is named as "
+        "security.inter.broker.protocol says.",
     ),
     text_key(
         "listener.security.protocol.map",
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
-        "The security protocol of each listener: name:protocol, comma separated. Only PLAINTEXT "
-        "is served.",
+        "The security protocol of each listener: name:protocol, comma separated.",
     ),
     BrokerKey(
         name="security.inter.broker.protocol",
         kind=ConfigType.STRING,
         default="PLAINTEXT",
-        one_of=("PLAINTEXT",),
-        doc="No effect: brokers speak PLAINTEXT among themselves.",
+        one_of=tuple(SecurityProtocol.__members__),
+        doc="The listener that brokers use among themselves is the one of this name, unless "
+        "inter.broker.listener.name is set.",
     ),
 )
 

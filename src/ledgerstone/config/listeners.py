@@ -1,15 +1,18 @@
 """Listeners: `name://host:port` as text and as values, bound and advertised. Pure."""
 
+import ipaddress
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from ledgerstone.config.security_protocol import SecurityProtocol
 from ledgerstone.config.setting import Value
 from ledgerstone.errors import ConfigError
 
 EVERY_ADDRESS: Final = ("", "0.0.0.0", "::")
 LOOPBACK: Final = "127.0.0.1"
-_PLAINTEXT: Final = "PLAINTEXT"
-_PROTOCOLS: Final = (_PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+PLAINTEXT: Final = SecurityProtocol.PLAINTEXT
+# What a listener can have for now.
+SERVED: Final = (PLAINTEXT, SecurityProtocol.SSL)
 _MAP: Final = "listener.security.protocol.map"
 
 
@@ -72,27 +75,47 @@ def parse_advertised(
     return advertised
 
 
-def check_protocols(given: Mapping[str, Value], names: Iterable[str]) -> None:
-    """Refuses listeners that would need TLS or SASL: serving them in plain text is no answer."""
+def parse_protocols(
+    given: Mapping[str, Value], names: Iterable[str]
+) -> Mapping[str, SecurityProtocol]:
+    """The security protocol of each of these listeners. Whatever is not served is refused: plain
+    text instead would be no answer."""
     text = given.get(_MAP)
-    mapped = {protocol: protocol for protocol in _PROTOCOLS} if text is None else _mapped(text)
+    names = tuple(dict.fromkeys(names))
+    mapped = dict(SecurityProtocol.__members__) if text is None else _mapped(text)
+    if text is None and all(mapped.get(name, PLAINTEXT) is PLAINTEXT for name in names):
+        # Kafka knows only controller listeners without the map. Here every name will do, as long
+        # as nothing else is protected.
+        return dict.fromkeys(names, PLAINTEXT)
+    protocols = {}
     for name in names:
-        # Kafka knows only controller listeners without the map. Here every name will do.
-        protocol = mapped.get(name) if text is not None else mapped.get(name, _PLAINTEXT)
-        if protocol is None:
+        if name not in mapped:
             raise ConfigError(_MAP, text, f"must name the protocol of the listener {name}")
-        if protocol != _PLAINTEXT:
-            reason = f"only PLAINTEXT is served, and the listener {name} asks for {protocol}"
-            raise ConfigError(_MAP, f"{name}:{protocol}", reason)
+        protocols[name] = mapped[name]
+        if mapped[name] not in SERVED:
+            served = " and ".join(each.name for each in SERVED)
+            reason = f"only {served} is served, and the listener {name} asks for another"
+            raise ConfigError(_MAP, f"{name}:{mapped[name].name}", reason)
+    return protocols
 
 
-def _mapped(text: Value) -> dict[str, str]:
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _mapped(text: Value) -> dict[str, SecurityProtocol]:
     assert isinstance(text, str)
     mapped = {}
     for part in text.split(","):
         name, _, protocol = (word.strip().upper() for word in part.partition(":"))
-        if not name or protocol not in _PROTOCOLS:
-            reason = f"must be name:protocol, with a protocol of {', '.join(_PROTOCOLS)}"
+        if not name or protocol not in SecurityProtocol.__members__:
+            known = ", ".join(SecurityProtocol.__members__)
+            reason = f"must be name:protocol, with a protocol of {known}"
             raise ConfigError(_MAP, part.strip(), reason)
-        mapped[name] = protocol
+        mapped[name] = SecurityProtocol[protocol]
     return mapped

@@ -8,10 +8,10 @@ come back as times of the reader. Contract: README.md, "Several brokers".
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
+from ledgerstone.dataclasses import asdict
 from ledgerstone.erasure.erasure import ReplicaScan
 from ledgerstone.erasure.facts import BlockingTxn, PartitionFacts
 from ledgerstone.erasure.journal import scan_from

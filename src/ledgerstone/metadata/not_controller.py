@@ -10,10 +10,20 @@ from ledgerstone.errors import InvariantViolation
 from ledgerstone.protocol.codec import api_class
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    AlterClientQuotasResponseEntry,
+)
 from ledgerstone.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResponse,
     AlterConfigsResult,
+)
+from ledgerstone.protocol.messages.create_acls import (
+    CreateAclsRequest,
+    CreateAclsResponse,
+    CreateAclsResult,
 )
 from ledgerstone.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -24,6 +34,11 @@ from ledgerstone.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
     CreateTopicsResponseTopic,
+)
+from ledgerstone.protocol.messages.delete_acls import (
+    DeleteAclsFilterResult,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
 )
 from ledgerstone.protocol.messages.delete_topics import (
     DeleteTopicsRequest,
@@ -38,7 +53,7 @@ from ledgerstone.protocol.messages.incremental_alter_configs import (
 
 _REASON: Final = "this node is not the controller"
 # Where the results of an answer without a code for the whole of it are.
-_RESULTS: Final = ("topics", "responses", "results")
+_RESULTS: Final = ("topics", "responses", "results", "filter_results", "entries")
 
 
 def not_controller(request: ApiMessage) -> ApiMessage:
@@ -82,6 +97,21 @@ def refusal(request: ApiMessage, code: int, reason: str) -> ApiMessage:
                         code, reason, each.resource_type, each.resource_name
                     )
                     for each in request.resources
+                ]
+            )
+        case CreateAclsRequest():
+            return CreateAclsResponse(
+                results=[CreateAclsResult(code, reason) for _ in request.creations]
+            )
+        case DeleteAclsRequest():
+            return DeleteAclsResponse(
+                filter_results=[DeleteAclsFilterResult(code, reason) for _ in request.filters]
+            )
+        case AlterClientQuotasRequest():
+            return AlterClientQuotasResponse(
+                entries=[
+                    AlterClientQuotasResponseEntry(code, reason, each.entity)
+                    for each in request.entries
                 ]
             )
         case AlterConfigsRequest():

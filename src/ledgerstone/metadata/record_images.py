@@ -11,6 +11,9 @@ from ledgerstone.metadata.image import (
     SupportedFeature,
 )
 from ledgerstone.protocol.messages.metadata_records import (
+    AccessControlEntryRecord,
+    ClientQuotaEntity,
+    ClientQuotaRecord,
     PartitionChangeRecord,
     PartitionRecord,
     RegisterBrokerEndPoint,
@@ -20,6 +23,8 @@ from ledgerstone.protocol.messages.metadata_records import (
     RegisterControllerFeature,
     RegisterControllerRecord,
 )
+from ledgerstone.quotas.entities import QuotaEntity
+from ledgerstone.security.acl import Acl
 
 _LEADER_UNCHANGED = -2
 _RECOVERY_UNCHANGED = -1
@@ -130,6 +135,13 @@ def partition_record(topic_id: bytes, number: int, partition: PartitionImage) ->
     )
 
 
+def quota_record(entity: QuotaEntity, key: str, value: float | None) -> ClientQuotaRecord:
+    """None removes it."""
+    parts = [ClientQuotaEntity(kind, name) for kind, name in entity.parts]
+    is_gone = value is None
+    return ClientQuotaRecord(parts, key, 0.0 if value is None else value, remove=is_gone)
+
+
 def changed(before: PartitionImage, record: PartitionChangeRecord) -> PartitionImage:
     """The partition epoch always rises. The leader epoch does where a leader is named, also the
     same one."""
@@ -157,4 +169,16 @@ def changed(before: PartitionImage, record: PartitionChangeRecord) -> PartitionI
         last_known_elr=before.last_known_elr
         if record.last_known_elr is None
         else tuple(record.last_known_elr),
+    )
+
+
+def acl_of(record: AccessControlEntryRecord) -> Acl:
+    return Acl(
+        record.resource_type,
+        record.resource_name,
+        record.pattern_type,
+        record.principal,
+        record.host,
+        record.operation,
+        record.permission_type,
     )

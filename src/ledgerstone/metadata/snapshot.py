@@ -11,11 +11,15 @@ from typing import Final
 from ledgerstone.errors import InvariantViolation
 from ledgerstone.metadata.features import METADATA_VERSION_FEATURE
 from ledgerstone.metadata.image import MetadataImage
-from ledgerstone.metadata.record_images import broker_record, controller_record, partition_record
+from ledgerstone.metadata.record_images import (
+    broker_record,
+    controller_record,
+    partition_record,
+    quota_record,
+)
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.metadata_records import (
     AccessControlEntryRecord,
-    ClientQuotaRecord,
     ConfigRecord,
     DelegationTokenRecord,
     FeatureLevelRecord,
@@ -24,8 +28,7 @@ from ledgerstone.protocol.messages.metadata_records import (
     UserScramCredentialRecord,
 )
 
-_AFTER_PRODUCER_IDS: Final = (
-    AccessControlEntryRecord,
+_AFTER_ACLS: Final = (
     UserScramCredentialRecord,
     DelegationTokenRecord,
 )
@@ -49,10 +52,14 @@ def snapshot_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     for resource, values in image.configs.items():
         for key, value in values.items():
             yield ConfigRecord(*resource, key, value)
-    yield from _kept(image, ClientQuotaRecord)
+    for entity, limits in image.client_quotas.items():
+        for key, limit in limits.items():
+            yield quota_record(entity, key, limit)
     if image.next_producer_id > 0:
         yield ProducerIdsRecord(-1, -1, image.next_producer_id)
-    for kind in _AFTER_PRODUCER_IDS:
+    for acl_id, acl in image.acls.items():
+        yield AccessControlEntryRecord(acl_id, *acl)
+    for kind in _AFTER_ACLS:
         yield from _kept(image, kind)
 
 

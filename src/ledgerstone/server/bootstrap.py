@@ -11,11 +11,11 @@ import errno
 import logging
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.config.broker import BrokerConfig, Listener
+from ledgerstone.dataclasses import dataclass, replace
 from ledgerstone.errors import ConfigError, LedgerstoneError
 from ledgerstone.fs import Filesystem
 from ledgerstone.metadata.broker_life import Registration
@@ -24,14 +24,15 @@ from ledgerstone.metadata.image import Endpoint
 from ledgerstone.records.kernels import load
 from ledgerstone.replication.fetch_session import FetchSessions
 from ledgerstone.replication.hosted_partitions import HostedPartitions
+from ledgerstone.security.authorizer import Authorizer
 from ledgerstone.server.accepting import Listening
-from ledgerstone.server.broker import Broker
+from ledgerstone.server.broker import Broker, Dispatch
 from ledgerstone.server.cluster_start import ClusterStart
 from ledgerstone.server.cluster_stop import leave_cluster, stop_quorum
 from ledgerstone.server.controller_link import ControllerLink
 from ledgerstone.server.controlling.composition import link_of
 from ledgerstone.server.directories.opening import open_log_dirs
-from ledgerstone.server.dispatch import CONTROLLER_HANDLED, HANDLED, dispatch
+from ledgerstone.server.dispatch import CONTROLLER_HANDLED, HANDLED, dispatch, dispatch_through
 from ledgerstone.server.erasing.scans import Scans
 from ledgerstone.server.formatting.checking import check_formatted, read_bootstrap_records
 from ledgerstone.server.groups.shards import HostedShards
@@ -43,13 +44,17 @@ from ledgerstone.server.log_agents import build_log_agents
 from ledgerstone.server.producer_ids import ProducerIds
 from ledgerstone.server.quorum.opening import open_quorum
 from ledgerstone.server.runtime import Runtime
+from ledgerstone.server.stages import Stages
 from ledgerstone.server.tombstones.holds import TombstoneHolds
 from ledgerstone.server.transactions.shards import TransactionShards
+from ledgerstone.server.transport import PlainTransport
 from ledgerstone.storage.log_dirs import LogDirs
 from ledgerstone.uuid_text import random_uuid
 
+if TYPE_CHECKING:
+    from ledgerstone.server.tls_contexts import TlsContexts
+
 _LOG: Final = logging.getLogger(__name__)
-_PLAINTEXT: Final = 0
 _BACKLOG: Final = 1024
 _ROOM_CHECK_S: Final = 1.0
 
@@ -122,11 +127,12 @@ def _compose(
         image=link.image,
         newest_image=lambda: link.image,
     )
+    authorizer = _authorizer(config)
     broker = Broker(
         config=config,
         clock=world.clock,
         dice=world.dice,
-        dispatch=dispatch,
+        dispatch=_dispatch(authorizer),
         handled=HANDLED,
         controller_handled=CONTROLLER_HANDLED,
         log_dirs=log_dirs,
@@ -143,6 +149,7 @@ def _compose(
         cleaning=agents.cleaning,
         near_tombstones=agents.near_tombstones,
         anatomy=agents.anatomy,
+        authorizer=authorizer,
     )
     if config.cluster.is_configured:
         partitions.cleaning_knowledge = agents.cleaning.knowledge()
@@ -153,6 +160,23 @@ def _compose(
         return broker
     _begin_alone(broker)
     return broker
+
+
+def _authorizer(config: BrokerConfig) -> Authorizer | None:
+    if not config.authorizer_class_name:
+        return None
+    return Authorizer(
+        super_users=config.super_users, allows_without_acls=config.allow_everyone_if_no_acl_found
+    )
+
+
+def _dispatch(authorizer: Authorizer | None) -> Dispatch:
+    if authorizer is None:
+        return dispatch
+    # A broker without ACLs does without it, and without what it imports.
+    from ledgerstone.server.authorising.stage import authorised
+
+    return dispatch_through(Stages(authorised=authorised(authorizer)))
 
 
 def _begin_alone(broker: Broker) -> None:
@@ -174,7 +198,10 @@ def _register(
     registration = Registration(
         broker_id=config.node_id,
         incarnation_id=random_uuid(world.dice),
-        endpoints=[Endpoint(each.name, each.host, each.port, _PLAINTEXT) for each in advertised],
+        endpoints=[
+            Endpoint(each.name, each.host, each.port, config.listener_protocols[each.name])
+            for each in advertised
+        ],
         rack=config.broker_rack,
         log_dirs=log_dirs.online_ids,
         stopped_cleanly=log_dirs.stopped_cleanly,
@@ -234,6 +261,7 @@ async def start_broker(
     what the start of a cluster's node waits for."""
     # Now rather than under the first produced batch: the very first time it takes some seconds.
     load()
+    tls = _tls_of(config, world.clock)
     sockets: list[socket.socket] = []
     http_socket: socket.socket | None = None
     try:
@@ -250,9 +278,13 @@ async def start_broker(
     runtime = make_runtime(broker, asyncio.get_running_loop())
     broker.erasing.installed_verifiers = runtime.verifiers.names
     broker.anatomy.wake = runtime.wake
+    if tls is not None:
+        runtime.secure(tls)
+        broker.tls = tls
     listening = [
-        Listening(sock, listener.name)
+        Listening(sock, listener.name, PlainTransport if tls is None else tls.transports_of(name))
         for listener, sock in zip(config.listeners, sockets, strict=True)
+        for name in (listener.name,)
     ]
     address = f"{advertised[0].host}:{advertised[0].port}"
     running = RunningBroker(
@@ -277,6 +309,19 @@ async def start_broker(
         runtime.start(listening)
     _LOG.info("broker ready node_id=%d bootstrap=%s", config.node_id, address)
     return running
+
+
+def _tls_of(config: BrokerConfig, clock: Clock) -> "TlsContexts | None":
+    """Before anything else is begun: what is wrong with keys and certificates ends the start."""
+    if not any(protocol.uses_tls for protocol in config.listener_protocols.values()):
+        return None
+    # Takes cryptography with it, which a plain broker does without.
+    from ledgerstone.server.tls_contexts import TlsContexts
+
+    tls = TlsContexts(config, clock)
+    for line in tls.advice():
+        _LOG.warning("%s", line)
+    return tls
 
 
 async def _serve_http(

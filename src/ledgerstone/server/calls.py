@@ -11,11 +11,11 @@ back-off; requests that come meanwhile wait for that attempt or for their own de
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
 from ledgerstone import __version__
 from ledgerstone.clock import Clock
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import UnsupportedVersion
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.protocol.client_connection import (
@@ -93,10 +93,13 @@ class Calls:
         clock: Clock,
         *,
         client_id: str,
+        listener: str = "",
         turn: CallingTurn | None = None,
         max_answer_bytes: int = MAX_ANSWER_BYTES,
     ) -> None:
+        """`listener`: the name of those that are dialled."""
         self.purpose = purpose
+        self.listener = listener
         self.turn = turn
         self._clock = clock
         self._client_id = client_id
@@ -226,7 +229,7 @@ class Calls:
                 self._due_by(line.may_dial_ms)
                 return
             timeout_ms = max(line.waiting[-1].deadline_ms - now_ms, 1)
-            line.dial = Dial(peer.id, peer.host, peer.port, self.purpose, timeout_ms)
+            line.dial = Dial(peer.id, peer.host, peer.port, self.purpose, timeout_ms, self.listener)
             self._effects.append(line.dial)
 
     def _send(self, line: _Line) -> None:

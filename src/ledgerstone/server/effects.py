@@ -17,11 +17,11 @@ The contract:
    the end of a connection, are events of the connection and come through calls of their own.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from ledgerstone.cleaner.plan import CleaningPlan
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.erasure.scan_plan import ScanPlan
 from ledgerstone.erasure.verifiers import VerifierQuestion
 from ledgerstone.protocol.pieces import Piece
@@ -68,13 +68,15 @@ class Resume:
 class Dial:
     """Open a connection to another node. Ends in `Dialled` or `DialFailed`.
 
-    `purpose` names the agent that asked: results, bytes and the end of the connection go to it."""
+    `purpose` names the agent that asked: results, bytes and the end of the connection go to it.
+    `listener` is the name of the other side's, which says how to speak there; empty: plainly."""
 
     node: int
     host: str
     port: int
     purpose: str
     timeout_ms: int = 10_000
+    listener: str = ""
 
 
 @dataclass(frozen=True, slots=True)

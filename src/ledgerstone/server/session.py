@@ -6,9 +6,11 @@ login sets the principal, a quota mutes.
 """
 
 import enum
-from dataclasses import dataclass
 from typing import Final
 
+from ledgerstone.config.security_protocol import SecurityProtocol
+from ledgerstone.dataclasses import dataclass
+from ledgerstone.security.authorizer import Rights
 from ledgerstone.security.principal import ANONYMOUS, Principal
 
 DEFAULT_LISTENER: Final = "PLAINTEXT"
@@ -34,3 +36,6 @@ class Session:
     muted_until_ms: int = 0
     # One of `controller.listener.names`: nodes of the cluster ask here.
     is_controller_listener: bool = False
+    # What the principal may do, once a request was authorised; None: nobody is refused anything.
+    rights: Rights | None = None
+    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT

@@ -17,6 +17,7 @@ from ledgerstone.client.blocking import Client
 from ledgerstone.client.cluster import Endpoint
 from ledgerstone.config.broker import load_broker_config
 from ledgerstone.config.broker_keys import BROKER_KEYS
+from ledgerstone.config.listener_keys import find_key
 from ledgerstone.server.bootstrap import RunningBroker
 from ledgerstone.system import SystemDice
 from ledgerstone.testing import checks, passes
@@ -93,7 +94,9 @@ class LedgerstoneBroker(TopicAccess):
 
     def start(self) -> None:
         assert self._thread is None, "the broker is already running"
-        refuse_unknown([name for name in self._configs if name not in BROKER_KEYS], BROKER_KEYS)
+        refuse_unknown(
+            [name for name in self._configs if find_key(name, BROKER_KEYS) is None], BROKER_KEYS
+        )
         overrides = [f"{name}={value}" for name, value in self._configs.items()]
         overrides += [f"log.dirs={self.directory}", f"listeners=PLAINTEXT://{self._listen}"]
         overrides.append(f"ledgerstone.http.listener={self._http_listen}")

@@ -18,6 +18,7 @@ from ledgerstone.client.cluster import Endpoint
 from ledgerstone.cluster.ports import HeldPorts
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.config.broker_keys import BROKER_KEYS
+from ledgerstone.config.listener_keys import find_key
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.bootstrap import RunningBroker
@@ -96,7 +97,7 @@ class LedgerstoneCluster(TopicAccess):
     ) -> None:
         super().__init__()
         given = as_configs(configs or {})
-        refuse_unknown([name for name in given if name not in BROKER_KEYS], BROKER_KEYS)
+        refuse_unknown([name for name in given if find_key(name, BROKER_KEYS) is None], BROKER_KEYS)
         self.directory = directory
         self._configs = {**DEFAULTS, **CLUSTER_DEFAULTS, **given}
         self._ports = HeldPorts()

@@ -14,6 +14,11 @@ from ledgerstone.cli.main import main
 from ledgerstone.client.cluster import Endpoint
 from ledgerstone.client.session import SessionConfig
 from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    AlterClientQuotasResponseEntry,
+)
 from ledgerstone.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -29,6 +34,13 @@ from ledgerstone.protocol.messages.delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     DeleteTopicsResult,
+)
+from ledgerstone.protocol.messages.describe_client_quotas import (
+    DescribeClientQuotasEntity,
+    DescribeClientQuotasEntry,
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+    DescribeClientQuotasValue,
 )
 from ledgerstone.protocol.messages.describe_configs import (
     DescribeConfigsConfig,
@@ -199,6 +211,10 @@ def test_broker_that_is_not_there_is_one_line_and_exit_code_1(
         ("configs", "get", "planet", "x"),
         ("configs", "set", "topic", "t", "novalue"),
         ("configs", "get", "broker", "one"),
+        ("quotas", "set", "producer_byte_rate=1"),
+        ("quotas", "set", "--user", "a", "producer_byte_rate=much"),
+        ("quotas", "set", "--user", "a", "--default-user", "producer_byte_rate=1"),
+        ("quotas", "remove"),
         ("topics", "create", "t", "--compacted", "-c", "cleanup.policy=delete"),
         ("topics", "alter", "t", "-p", "0"),
         ("nonsense",),
@@ -641,3 +657,86 @@ def test_setting_is_changed(
     assert isinstance(request, IncrementalAlterConfigsRequest)
     (config,) = request.resources[0].configs
     assert (config.name, config.config_operation, config.value) == sent
+
+
+# -- quotas ---------------------------------------------------------------------------------------
+
+
+def script_quotas(cluster: FakeCluster) -> None:
+    user, client_id = ("user", "ann"), ("client-id", None)
+    parts = [DescribeClientQuotasEntity(*user), DescribeClientQuotasEntity(*client_id)]
+    values = [DescribeClientQuotasValue("producer_byte_rate", 1024.0)]
+    entry = DescribeClientQuotasEntry(parts, values)
+    cluster.once(DescribeClientQuotasRequest, DescribeClientQuotasResponse(entries=[entry]))
+
+
+def test_quotas_are_shown(run: Run, cluster: FakeCluster) -> None:
+    script_quotas(cluster)
+
+    result = run("quotas", "show")
+
+    assert result.lines[1].split() == ["ann", "(default)", "-", "producer_byte_rate", "1024"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts", "op", "said"),
+    [
+        (
+            ("set", "--user", "a", "--client-id", "c", "request_percentage=2.5"),
+            {"user": "a", "client-id": "c"},
+            ("request_percentage", 2.5, False),
+            "client-id 'c', user 'a': request_percentage = 2.5\n",
+        ),
+        (
+            ("set", "--default-ip", "connection_creation_rate=5"),
+            {"ip": None},
+            ("connection_creation_rate", 5.0, False),
+            "ip <default>: connection_creation_rate = 5\n",
+        ),
+        (
+            ("remove", "--default-user", "producer_byte_rate"),
+            {"user": None},
+            ("producer_byte_rate", 0.0, True),
+            "user <default>: producer_byte_rate removed\n",
+        ),
+    ],
+)
+def test_quota_is_changed(
+    run: Run,
+    cluster: FakeCluster,
+    arguments: tuple[str, ...],
+    parts: dict[str, str | None],
+    op: tuple[str, float, bool],
+    said: str,
+) -> None:
+    done = AlterClientQuotasResponse(entries=[AlterClientQuotasResponseEntry()])
+    cluster.once(AlterClientQuotasRequest, done)
+
+    result = run("quotas", *arguments)
+
+    assert (result.exit_code, result.out) == (0, said)
+    request = cluster.requests[-1][1]
+    assert isinstance(request, AlterClientQuotasRequest)
+    (entry,) = request.entries
+    assert {each.entity_type: each.entity_name for each in entry.entity} == parts
+    assert [(each.key, each.value, each.remove) for each in entry.ops] == [op]
+
+
+def test_all_quotas_of_an_entity_are_removed(run: Run, cluster: FakeCluster) -> None:
+    script_quotas(cluster)
+    done = AlterClientQuotasResponse(entries=[AlterClientQuotasResponseEntry()])
+    cluster.once(AlterClientQuotasRequest, done)
+
+    result = run("quotas", "remove", "--user", "ann", "--default-client-id")
+
+    assert result.lines == ["client-id <default>, user 'ann': producer_byte_rate removed"]
+
+
+def test_refused_quota_is_exit_code_1_with_the_reason(run: Run, cluster: FakeCluster) -> None:
+    refused = AlterClientQuotasResponseEntry(ErrorCode.INVALID_REQUEST, "must be greater than 0")
+    cluster.once(AlterClientQuotasRequest, AlterClientQuotasResponse(entries=[refused]))
+
+    result = run("quotas", "set", "--user", "a", "producer_byte_rate=0")
+
+    assert result.exit_code == 1
+    assert "must be greater than 0" in result.err

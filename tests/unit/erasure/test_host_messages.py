@@ -112,7 +112,7 @@ def test_nonsense_is_refused_and_nothing_else_happens(name: str) -> None:
     """Every value replaced by one of another kind, everything left out once, and dice."""
     content, read, _ = CASES[name]
     plain = json.loads(said.encoded(content))
-    odd = [None, 1.5, True, -1, "x", [], {}, [[]], "9" * 400]
+    odd: list[Any] = [None, 1.5, True, -1, "x", [], {}, [[]], "9" * 400]
     dice = Random(7)
     for changed in [{}, {"words": 3}, *(_replaced(plain, dice, odd) for _ in range(400))]:
         try:

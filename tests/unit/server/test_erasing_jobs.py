@@ -21,7 +21,7 @@ class Wire(OtherBrokers):
         self.begun: list[JobKey] = []
         self.cut: Callable[[WorkKind], Unanswered | None] = lambda kind: None
 
-    def ask(  # type: ignore[override]
+    def ask(
         self,
         broker_id: int,
         kind: WorkKind,

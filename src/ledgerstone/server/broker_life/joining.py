@@ -5,12 +5,12 @@ controller registers as such; a node that is both does both.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.config.listeners import Listener
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.metadata.features import SUPPORTED_FEATURES
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.protocol.messages.broker_registration import (
@@ -36,8 +36,6 @@ from ledgerstone.server.forwarding import FORWARDING, HEARTBEATS, Forwarding
 from ledgerstone.server.replicating.agent import EXPRESS_PURPOSE, PURPOSE, Replicating
 from ledgerstone.storage.log_dirs import LogDirs
 from ledgerstone.uuid_text import random_uuid
-
-_PLAINTEXT: Final = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +66,12 @@ def forwarding_for(
 ) -> tuple[Forwarding, tuple[Calls, ...]]:
     """And the connections it uses. Heartbeats have their own."""
     heartbeats, others = (
-        Calls(purpose, clock, client_id=f"broker-{config.node_id}-{purpose}")
+        Calls(
+            purpose,
+            clock,
+            client_id=f"broker-{config.node_id}-{purpose}",
+            listener=config.cluster.controller_listener_names[0],
+        )
         for purpose in (HEARTBEATS, FORWARDING)
     )
     forwarding = Forwarding(
@@ -100,7 +103,7 @@ def membership_of(
     forwarding, calls = forwarding_for(config, clock, leader)
     coordinators, erasures = None, None
     if cluster.is_broker:
-        coordinators = _coordinator_calls(config.node_id, clock)
+        coordinators = _coordinator_calls(config, clock)
         calls += coordinators
         erasure_calls = _erasure_calls(config, clock)
         calls += erasure_calls
@@ -148,6 +151,7 @@ def _replication_calls(config: BrokerConfig, clock: Clock, purpose: str) -> tupl
             f"{purpose}-{number}",
             clock,
             client_id=f"broker-{config.node_id}-fetcher-{number}",
+            listener=config.cluster.inter_broker_listener_name or "",
             max_answer_bytes=config.socket_request_max_bytes,
         )
         for number in range(config.cluster.num_replica_fetchers)
@@ -192,18 +196,21 @@ def _replicating(
     )
 
 
-def _coordinator_calls(node_id: int, clock: Clock) -> CoordinatorCalls:
+def _coordinator_calls(config: BrokerConfig, clock: Clock) -> CoordinatorCalls:
     """With the client ids of Kafka's brokers."""
+    node_id, listener = config.node_id, config.cluster.inter_broker_listener_name or ""
+    marker_sender = f"broker-{node_id}-txn-marker-sender"
     return CoordinatorCalls(
-        Calls("coordinator", clock, client_id=f"broker-{node_id}-txn-marker-sender"),
-        Calls("verification", clock, client_id="AddPartitionsManager"),
+        Calls("coordinator", clock, client_id=marker_sender, listener=listener),
+        Calls("verification", clock, client_id="AddPartitionsManager", listener=listener),
     )
 
 
 def _erasure_calls(config: BrokerConfig, clock: Clock) -> tuple[Calls, Calls]:
     """Calls of the JSON API wait for the journal, and have a connection of their own."""
+    listener = config.cluster.inter_broker_listener_name or ""
     first, second = (
-        Calls(purpose, clock, client_id=f"broker-{config.node_id}-{purpose}")
+        Calls(purpose, clock, client_id=f"broker-{config.node_id}-{purpose}", listener=listener)
         for purpose in ("erasures", "erasures-api")
     )
     return first, second
@@ -217,7 +224,9 @@ def _broker_registration(
         cluster_id=log_dirs.metadata.meta.cluster_id or "",
         incarnation_id=random_uuid(dice),
         listeners=[
-            BrokerRegistrationListener(each.name, each.host, each.port, _PLAINTEXT)
+            BrokerRegistrationListener(
+                each.name, each.host, each.port, config.listener_protocols[each.name]
+            )
             for each in advertised
         ],
         features=[
@@ -237,7 +246,9 @@ def _controller_registration(
         controller_id=config.node_id,
         incarnation_id=random_uuid(dice),
         listeners=[
-            ControllerRegistrationListener(each.name, each.host, each.port, _PLAINTEXT)
+            ControllerRegistrationListener(
+                each.name, each.host, each.port, config.listener_protocols[each.name]
+            )
             for each in advertised
         ],
         features=[

@@ -1,10 +1,10 @@
 """Calls that other brokers have passed on, tried until they are answered. Grade D."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 from ledgerstone.clock import Clock
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.server.erasing.work import NotYet
 
 _AGAIN_MS: Final = 10

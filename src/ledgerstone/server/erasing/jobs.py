@@ -6,10 +6,10 @@ wait at the host until they are fetched. Contract: erasure/README.md, "Several b
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from ledgerstone.clock import Clock
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.host_messages import CHUNK_BYTES, MAX_RESULT_BYTES, WorkKind, encoded
 from ledgerstone.errors import InvalidRequest
 from ledgerstone.server.erasing.others import OtherBrokers, Said, Unanswered

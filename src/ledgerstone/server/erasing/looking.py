@@ -5,8 +5,8 @@ hosted then; all of that is noted before the scan begins.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
+from ledgerstone.dataclasses import replace
 from ledgerstone.erasure.erasure import HostedAt, ReplicaScan, ScanProof
 from ledgerstone.erasure.host_messages import ReplicaEnd, ScanOrder, SearchWord
 from ledgerstone.erasure.scan_plan import (

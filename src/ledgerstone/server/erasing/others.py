@@ -6,9 +6,9 @@ Contract: erasure/README.md, "Several brokers".
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.host_messages import WorkKind
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.protocol.message import ApiMessage

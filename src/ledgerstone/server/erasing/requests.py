@@ -7,9 +7,9 @@ the journal.
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.erasure import changes
 from ledgerstone.erasure.audit_headers import check_text
 from ledgerstone.erasure.erasure import Erasure, Evidence, ReplicaScan, Stage

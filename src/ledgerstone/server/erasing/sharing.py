@@ -8,11 +8,11 @@ keeps them and says so. Contract: erasure/README.md, "Several brokers"; docs/sec
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
 from ledgerstone.clock import Clock, Dice
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.host_messages import WorkKind, decoded, encoded
 from ledgerstone.erasure.secrets_file import Secrets, load, secrets_from_text, secrets_text, store
 from ledgerstone.errors import InvalidRequest, KafkaError, StorageError

@@ -6,10 +6,10 @@ effect and comes back through `Erasing`; tombstones are on disk before the journ
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from ledgerstone.dataclasses import replace
 from ledgerstone.erasure import changes
 from ledgerstone.erasure.audit_headers import ID_HEADER, headers_of
 from ledgerstone.erasure.erasure import AskedAbort, Erasure, ReplicaScan, Stage, Tombstone

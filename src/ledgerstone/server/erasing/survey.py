@@ -6,12 +6,12 @@ of the result, with its reason. Contract: erasure/README.md, "Several brokers".
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
 from ledgerstone.clock import Clock
 from ledgerstone.coordinator.offsets import CommittedOffset
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.host_messages import (
     MAX_QUESTIONS,
     ReplicaWord,

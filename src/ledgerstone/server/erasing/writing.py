@@ -6,10 +6,10 @@ written again. Contract: erasure/README.md, rule 3.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from ledgerstone.clock import Clock
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.host_messages import TombstoneWrite, WrittenTombstone
 from ledgerstone.errors import KafkaError, LogStorageError, MessageTooLarge, StorageError
 from ledgerstone.records.builder import RecordHeaders, build_batch

@@ -172,7 +172,7 @@ def _resolve(
         wishes=list(wishes.values()),
         forgotten=forgotten,
         uses_topic_ids=by_id,
-        is_privileged=reader.is_follower,
+        is_privileged=reader.is_follower and not reader.is_impostor,
         now_ms=broker.clock.monotonic_ms(),
     )
 

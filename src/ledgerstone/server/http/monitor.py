@@ -5,6 +5,7 @@ from itertools import chain
 from typing import Final
 
 from ledgerstone.cleaner.selection import LogToClean
+from ledgerstone.config.broker import exposed_listeners
 from ledgerstone.protocol.messages import APIS
 from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.replication.partition import Partition
@@ -54,7 +55,11 @@ def readiness(broker: Broker) -> Page:
     failed += damage.complaints(broker)
     if failed:
         return Page(503, "not ready\n" + "".join(f"{line}\n" for line in failed))
-    return Page(200, "ready\n")
+    # No reason to be red: a private network is somebody else's protection.
+    notes = list(exposed_listeners(broker.config))
+    if broker.tls is not None:
+        notes += broker.tls.complaints()
+    return Page(200, "ready\n" + "".join(f"note: {line}\n" for line in notes))
 
 
 def _metrics(broker: Broker) -> SlowPage:
@@ -96,6 +101,7 @@ def sample_slices(broker: Broker) -> Iterator[list[MetricSample]]:
         *cleaning_view.samples(broker.cleaning, looked_at),
         *erasing_view.samples(broker.erasing),
         *tombstone_view.samples(broker.near_tombstones),
+        *(() if broker.tls is None else broker.tls.samples()),
     ]
 
 
