@@ -533,7 +533,8 @@ def test_operator_can_accept_what_is_in_a_file_and_the_receipt_tells_it() -> Non
     erasure_id = blocked(machine)
     shown = machine.call("GET", f"erasures/{erasure_id}")
     assert shown["status"] == "residue found"
-    assert shown["found"]["residue_files"] == [{"file": "0/notes.txt", "hits": 1}]
+    found = {"file": "0/notes.txt", "hits": 1, "node_id": 1}
+    assert shown["found"]["residue_files"] == [found]
 
     said = {"file": "0/notes.txt", "by": "operator", "reason": "a court file"}
     machine.call("POST", f"erasures/{erasure_id}/accept", **said)
