@@ -117,6 +117,8 @@ class Look:
     sights: TombstoneSights
     asked: dict[TopicPartition, tuple[int, PassTicket]]
     aborting: dict[tuple[int, int], int]
+    # With other brokers, one of them may be the coordinator of a transaction nobody here knows.
+    is_alone: bool = True
     _appraisals: dict[TopicPartition, Appraisal] = field(default_factory=dict)
     _leftovers: dict[TopicPartition, list[Leftover]] = field(default_factory=dict)
     _committed: dict[str, Committed] = field(default_factory=dict)
@@ -249,7 +251,7 @@ class Look:
         text = f"{open_txns[0]}; nothing from there on is cleaned until it ends"
         if self._asked_to_abort_ms(open_txns[0]) is not None:
             text += "; it is being aborted"
-        elif open_txns[0].owner is None:
+        elif open_txns[0].owner is None and self.is_alone:
             text += "; `ledgerstone transactions abort` can end it"
         return Obstacle(text)
 
@@ -258,15 +260,19 @@ class Look:
             BlockingTxn(each.producer_id, each.first_offset)
             for each in self.cleaning.open_txns(log)
             if each.first_offset < offset
-            and each.owner is not None
+            and (each.owner is not None or not self.is_alone)
             and self._asked_to_abort_ms(each) is None
         )
 
     def _asked_to_abort_ms(self, open_txn: OpenTxn) -> int | None:
         """When somebody was asked last; None: never, or so long ago that it may have been lost."""
-        asked_ms = self.aborting.get((open_txn.producer_id, open_txn.first_offset))
-        is_recent = asked_ms is not None and self.clock.now_ms() < asked_ms + REST_MS
-        return asked_ms if is_recent else None
+        txn = BlockingTxn(open_txn.producer_id, open_txn.first_offset)
+        return self.aborting[txn] if self.is_aborting(txn) else None
+
+    def is_aborting(self, txn: BlockingTxn) -> bool:
+        """Whether somebody was asked just now to abort it."""
+        asked_ms = self.aborting.get(txn)
+        return asked_ms is not None and self.clock.now_ms() < asked_ms + REST_MS
 
     def _too_young(self, log: PartitionLog, offset: int) -> Obstacle | None:
         lag_ms, facts = log.config.min_compaction_lag_ms, self._appraise(log).facts

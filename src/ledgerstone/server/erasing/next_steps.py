@@ -136,7 +136,11 @@ def _replica(
 ) -> PartitionFacts:
     if broker_id != work.config.node_id:
         word = _word(work, broker_id, question)
-        return unknown_replica(broker_id, word) if isinstance(word, str) else word.facts
+        if isinstance(word, str):
+            return unknown_replica(broker_id, word)
+        # It does not know whom this broker has just asked.
+        fresh = tuple(each for each in word.facts.abortable_txns if not look.is_aborting(each))
+        return word.facts._replace(abortable_txns=fresh)
     tp = TopicPartition(question.topic, question.partition)
     partition = work.partitions.find(tp)
     if partition is None:

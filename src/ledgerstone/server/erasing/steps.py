@@ -212,19 +212,16 @@ def ask_replica(work: ErasingWork, broker_id: int, tp: TopicPartition) -> None:
 
 
 def abort_open(work: ErasingWork, erasure_id: str, step: AbortOpen) -> None:
-    """Written down, then asked for: a crash between the two only asks again."""
+    """Written down, then asked for: a crash between the two only asks again. Where the journal has
+    to be replicated first, the next look asks."""
     erasure, now_ms = work.journal.get(erasure_id), work.clock.now_ms()
-    work.keep(
-        [
-            changes.aborting(
-                erasure,
-                [
-                    AskedAbort(partition, txn.first_offset, txn.producer_id, now_ms)
-                    for partition, txn in step.txns
-                ],
-            )
-        ]
-    )
+    asked_for = [
+        AskedAbort(partition, txn.first_offset, txn.producer_id, now_ms)
+        for partition, txn in step.txns
+    ]
+    noted = changes.aborting(erasure, asked_for)
+    if noted != erasure:
+        work.keep([noted])
     for asked, asked_ms in list(work.aborting.items()):
         if now_ms >= asked_ms + REST_MS:
             del work.aborting[asked]
@@ -268,7 +265,7 @@ def journal_replicas(
     found = {}
     # One that is not registered has left the cluster; if it had a disk since the search, the scans
     # ask for it.
-    registered = {work.config.node_id, *work.others.ids}
+    registered = registered_brokers(work)
     for broker_id in work.awaited(erasure, [each for each in state.replicas if each in registered]):
         if broker_id == work.config.node_id:
             partition = look.partitions.find(JOURNAL)
@@ -284,6 +281,10 @@ def journal_replicas(
         else:
             found[broker_id] = word.facts
     return found
+
+
+def registered_brokers(work: ErasingWork) -> set[int]:
+    return {work.config.node_id, *work.others.ids}
 
 
 def sealed_copies(work: ErasingWork, look: Look, erasure: Erasure) -> tuple[bool, str | None]:
@@ -305,7 +306,9 @@ def sealed_copies(work: ErasingWork, look: Look, erasure: Erasure) -> tuple[bool
         return True, f"{name}: {about.waits_for}" if about.waits_for else None
     if any(about.leftovers_since_ms is not None for about in replicas.values()):
         return False, "replaced files of the journal wait to be unlinked"
-    for broker_id in () if work.is_alone else sorted(work.others.alive):
+    everyone = [] if work.is_alone else sorted(registered_brokers(work))
+    for broker_id in work.awaited(erasure, everyone):
+        # One that is down may have had a replica before, and its files may be there still.
         left = _journal_left(work, look, broker_id)
         if left:
             text = left if isinstance(left, str) else "files of the journal wait to be unlinked"

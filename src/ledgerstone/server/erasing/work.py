@@ -142,6 +142,7 @@ class ErasingWork:
             sights=self._sights,
             asked=self.asked,
             aborting=self.aborting,
+            is_alone=self.is_alone,
         )
 
     @property
