@@ -229,3 +229,51 @@ def test_cut_between_coordinator_and_a_replica_holds_it_up_and_no_longer(story: 
 
     assert ended["stage"] == "receipted", ended
     assert [each["node_id"] for each in story.receipt(erasure_id)["replicas"]] == [1, 2, 3]
+
+
+def test_open_transaction_is_aborted_whichever_broker_coordinates_it(story: Story) -> None:
+    story.topic()
+    story.put()
+    opened = story.cluster.begin("held", timeout_ms=600_000)
+    opened.produce("customers", "carol", "open")
+    erasure_id = story.erase(1)
+    story.wait_for(erasure_id, "transaction")
+
+    second = story.erase(1, key="bob", abort_open=True)
+    ended = [story.run(each) for each in (second, erasure_id)]
+
+    assert [each["stage"] for each in ended] == ["receipted", "receipted"]
+    (aborted,) = ended[0]["aborted_transactions"]
+    assert aborted["partition"] == 0
+    assert story.files_with(KEY.encode()) == []
+
+
+def test_group_that_reads_the_tombstone_is_known_whoever_coordinates_it(story: Story) -> None:
+    story.topic()
+    story.put()
+    erasure_id = story.erase(1)
+    tombstoned = story.run(erasure_id, until="tombstoned")
+    (tombstone,) = tombstoned["tombstones"]
+    for group, offset in (("readers", tombstone["offset"] + 1), ("sleepers", 0)):
+        with story.cluster.begin(f"commits-{group}") as commits:
+            commits.send_offsets(group, {("customers", 0): offset})
+
+    story.run(erasure_id)
+
+    outputs = {each["name"]: each for each in story.receipt(erasure_id)["outputs"]}
+    assert outputs["readers"]["status"] == "read"
+    assert outputs["sleepers"]["status"] == "not_verified"
+
+
+def test_topic_that_is_deleted_in_the_middle_is_gone_from_every_broker(story: Story) -> None:
+    story.topic()
+    story.put()
+    erasure_id = story.erase(1)
+    story.run(erasure_id, until="stamped")
+
+    story.cluster.delete_topic("customers")
+    ended = story.run(erasure_id)
+
+    assert ended["stage"] == "receipted", ended
+    assert [each["node_id"] for each in story.receipt(erasure_id)["replicas"]] == [1, 2, 3]
+    assert story.files_with(KEY.encode()) == []
