@@ -11,6 +11,7 @@ from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.config.listener_keys import listener_values
 from ledgerstone.errors import ConfigError
 from ledgerstone.security.accounts import CLIENT_MECHANISMS, Account, MakeLogin, login_maker
+from ledgerstone.security.scram_keys import SCRAM_BY_TEXT
 from ledgerstone.server.login.settings import jaas_key, jaas_of
 
 _BETWEEN_BROKERS: Final = "sasl.mechanism.inter.broker.protocol"
@@ -32,6 +33,10 @@ def own_account(config: BrokerConfig, listener: str) -> Account:
     mechanism = values.get(key, "")
     if mechanism not in CLIENT_MECHANISMS:
         raise ConfigError(key, mechanism, f"must be one of {', '.join(CLIENT_MECHANISMS)}")
+    if is_controller and config.cluster.is_controller and mechanism in SCRAM_BY_TEXT:
+        # As in Kafka, where such a quorum starts and never elects anybody.
+        reason = "users of SCRAM are metadata, and voters log in before there is any: use PLAIN"
+        raise ConfigError(key, mechanism, reason)
     jaas = jaas_of(values, listener, mechanism)
     options = {} if jaas is None else jaas.options
     name, password = options.get("username"), options.get("password")
