@@ -129,7 +129,7 @@ def _compose(
         config=config,
         clock=world.clock,
         dice=world.dice,
-        dispatch=_dispatch(authorizer),
+        dispatch=_dispatch(config, authorizer),
         handled=HANDLED,
         controller_handled=CONTROLLER_HANDLED,
         log_dirs=log_dirs,
@@ -167,13 +167,18 @@ def _authorizer(config: BrokerConfig) -> Authorizer | None:
     )
 
 
-def _dispatch(authorizer: Authorizer | None) -> Dispatch:
-    if authorizer is None:
-        return dispatch
-    # A broker without ACLs does without it, and without what it imports.
-    from ledgerstone.server.authorising.stage import authorised
+def _dispatch(config: BrokerConfig, authorizer: Authorizer | None) -> Dispatch:
+    stages = Stages()
+    # A broker does without what it does not use, and without what that imports.
+    if authorizer is not None:
+        from ledgerstone.server.authorising.stage import authorised
 
-    return dispatch_through(Stages(authorised=authorised(authorizer)))
+        stages = stages._replace(authorised=authorised(authorizer))
+    if any(each.uses_sasl for each in config.listener_protocols.values()):
+        from ledgerstone.server.login.stage import authenticated
+
+        stages = stages._replace(authenticated=authenticated)
+    return dispatch_through(stages) if any(stages) else dispatch
 
 
 def _begin_alone(broker: Broker) -> None:
