@@ -18,7 +18,7 @@ from ledgerstone.server.broker import Broker, Dispatch
 from ledgerstone.server.groups.no_coordinator import NO_COORDINATOR, refusal_of
 from ledgerstone.server.metrics import add
 from ledgerstone.server.request import Answer, Request
-from ledgerstone.server.stages import Handler, Pipeline, Stages
+from ledgerstone.server.stages import Handler, StagedHandlers, Stages
 
 HANDLED: Final = frozenset(
     {
@@ -150,8 +150,8 @@ def _handler_in(module: str) -> Handler[Broker]:
 
 def dispatch_through(stages: Stages) -> Dispatch:
     """Composes the stages once. A request pays for those that are active, and for no others."""
-    for_clients = Pipeline(client_handler, stages)
-    for_controllers = Pipeline(controller_handler, stages)
+    for_clients = StagedHandlers(client_handler, stages)
+    for_controllers = StagedHandlers(controller_handler, stages)
 
     def dispatch(broker: Broker, request: Request, message: ApiMessage) -> Answer:
         counters, name = broker.counters, message.name

@@ -27,7 +27,7 @@ class Stages(NamedTuple):
     quota: Stage[Any] | None = None
 
 
-class Pipeline(dict[int, Handler[B]]):
+class StagedHandlers(dict[int, Handler[B]]):
     """By API key, the handlers behind the active stages; each is put there by its first request.
 
     `find` raises KeyError for keys that are not served, and so does looking one up here.

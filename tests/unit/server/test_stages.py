@@ -13,7 +13,7 @@ from ledgerstone.server.broker import Broker
 from ledgerstone.server.dispatch import client_handler, dispatch_through
 from ledgerstone.server.request import Answer, Disconnect, Parked, Request
 from ledgerstone.server.session import Login, Session
-from ledgerstone.server.stages import Handler, Pipeline, Stage, Stages
+from ledgerstone.server.stages import Handler, Stage, StagedHandlers, Stages
 from ledgerstone.types import INT64_MAX, TopicPartition
 from tests.kit.in_process import Client, InProcess
 from tests.unit.server.asks import TOPIC, create_topic, write
@@ -46,7 +46,7 @@ def connect_on(machine: InProcess, listener: str) -> Client:
 
 
 def test_without_an_active_stage_the_handlers_are_called_themselves() -> None:
-    composed = Pipeline(client_handler, Stages())
+    composed = StagedHandlers(client_handler, Stages())
 
     assert composed[ApiKey.FETCH] is client_handler(ApiKey.FETCH)
 
@@ -55,7 +55,7 @@ def test_stage_may_leave_an_api_alone_and_then_costs_it_nothing() -> None:
     def stage(api_key: int, handler: Handler[Broker]) -> Handler[Broker]:
         return handler if api_key == ApiKey.FETCH else lambda *asked: None
 
-    composed = Pipeline(client_handler, Stages(quota=stage))
+    composed = StagedHandlers(client_handler, Stages(quota=stage))
 
     assert composed[ApiKey.FETCH] is client_handler(ApiKey.FETCH)
     assert composed[ApiKey.PRODUCE] is not client_handler(ApiKey.PRODUCE)
@@ -68,7 +68,7 @@ def test_stage_wraps_a_handler_once() -> None:
         wrapped.append(api_key)
         return handler
 
-    composed = Pipeline(client_handler, Stages(quota=stage))
+    composed = StagedHandlers(client_handler, Stages(quota=stage))
 
     assert composed[ApiKey.FETCH] is composed[ApiKey.FETCH]
     assert wrapped == [ApiKey.FETCH]
