@@ -29,13 +29,15 @@ _SPECIFIC_LEVELS: Final = (1, 3, 4, 7)
 class ThrottleNotes:
     """How long clients of a counter had to wait; for people, not for decisions."""
 
-    __slots__ = ("_counts", "_sums", "count", "last_ms", "total_ms", "until_ms")
+    __slots__ = ("_counts", "_sums", "count", "last_ms", "too_large", "total_ms", "until_ms")
 
     def __init__(self) -> None:
         self.count = 0
         self.total_ms = 0
         self.last_ms = 0
         self.until_ms = 0
+        # The largest amount that no waiting lets pass; 0: there was none.
+        self.too_large = 0
         self._sums = Windows(_SEEN_SAMPLES, _SEEN_WINDOW_MS)
         self._counts = Windows(_SEEN_SAMPLES, _SEEN_WINDOW_MS)
 
@@ -132,8 +134,6 @@ class QuotaCounters(Generic[C]):
         self._scale = scale
         self._limits = QuotaLimits({})
         self._all: dict[CounterKey, C] = {}
-        # Raised when counters that somebody may remember are not the right ones any more.
-        self.generation = 0
 
     @property
     def is_active(self) -> bool:
@@ -143,7 +143,6 @@ class QuotaCounters(Generic[C]):
     def follow(self, bounds: Mapping[QuotaEntity, float]) -> None:
         """What is counted stays; it is measured by the new limits."""
         self._limits = QuotaLimits(bounds)
-        self.generation += 1
         for counter in self._all.values():
             limit = self._limits.limit_of(counter.key)
             counter.bound, counter.level = limit.bound * self._scale, limit.level
@@ -166,8 +165,6 @@ class QuotaCounters(Generic[C]):
         idle = [key for key, each in self._all.items() if now_ms - each.used_ms >= FORGET_AFTER_MS]
         for key in idle:
             del self._all[key]
-        if idle:
-            self.generation += 1
 
     def __iter__(self) -> Iterator[C]:
         return iter(self._all.values())

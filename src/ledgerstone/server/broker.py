@@ -45,7 +45,18 @@ from ledgerstone.server.peers import Peer, Peers
 from ledgerstone.server.producer_ids import ProducerIds
 from ledgerstone.server.purgatory import Ended, Purgatory
 from ledgerstone.server.quorum.agent import QuorumAgent
-from ledgerstone.server.request import Answer, Disconnect, Later, Parked, Request
+from ledgerstone.server.quotas.agent import QuotaAgent
+from ledgerstone.server.quotas.client_quotas import ClientQuotas
+from ledgerstone.server.quotas.connection_quotas import Admission, ConnectionQuotas
+from ledgerstone.server.request import (
+    Answer,
+    Disconnect,
+    Encoded,
+    Later,
+    Parked,
+    Request,
+    Response,
+)
 from ledgerstone.server.results import Result
 from ledgerstone.server.session import DEFAULT_LISTENER
 from ledgerstone.server.state_agents import build_state_agents
@@ -106,6 +117,8 @@ class Broker:
     counters: Counters = field(default_factory=Counters)
     purgatory: Purgatory = field(default_factory=Purgatory)
     peers: Peers = field(init=False)
+    quotas: ClientQuotas = field(init=False)
+    quota_agent: QuotaAgent = field(init=False)
     groups: Groups = field(init=False)
     transactions: Transactions = field(init=False)
     erasing: Erasing = field(init=False)
@@ -129,6 +142,7 @@ class Broker:
 
     def __post_init__(self) -> None:
         self.peers = Peers(self.config, self.handled, self.controller_handled)
+        self.quotas = ClientQuotas(self.config)
         (
             self.groups,
             self.markers,
@@ -162,6 +176,7 @@ class Broker:
         )
         self.agents.add(self.markers)
         self.agents.add(self.verification)
+        self._add_quotas()
         self.following = Following(
             turn=self,
             partitions=self.partitions,
@@ -180,6 +195,19 @@ class Broker:
         self.agents.add_dialling(self.quorum.calls.purpose, self.quorum.calls)
         self.quorum.turn = self.quorum.calls.turn = self
         self.controller_link.subscriber = self.following
+
+    def _add_quotas(self) -> None:
+        self.quota_agent = QuotaAgent(
+            clock=self.clock,
+            image=lambda: self.controller_link.image,
+            clients=self.quotas,
+            connections=ConnectionQuotas(self.config),
+            settings=lambda: self.image.broker_values(self.config.node_id, self.config.raw),
+            set_caps=self.peers.set_caps,
+        )
+        self.agents.add(self.quota_agent)
+        self.controller_link.quotas = self.quotas
+        self.quota_agent.load()
 
     def _add_replica_agents(self) -> None:
         """What looks after directories, and after replicas that are in sync."""
@@ -214,7 +242,23 @@ class Broker:
             self.counters.connections_refused += 1
             return [Close(number, refusal, kind="refused")]
         self.counters.connections_accepted += 1
-        return []
+        if (other := self.peers.one_too_many()) is not None:
+            self._close(other, "a broker needs its place", kind="too many", at_once=True)
+        return self._take_effects()
+
+    def has_room(self, listener: str) -> bool:
+        """Whether a listener may accept now. If not, it asks again when a connection has ended."""
+        return self.peers.has_room(listener)
+
+    def admission(self, listener: str, host: str) -> Admission:
+        """What to do with a socket that was accepted; then comes `connected`."""
+        return self.quota_agent.connections.admit(listener, host, self.clock.monotonic_ms())
+
+    def turn_took(self, number: int, spent_ns: int) -> None:
+        """How long the loop was busy with a connection; asked for while `quotas.counts_time`."""
+        peer = self.peers.by_number.get(number)
+        if peer is not None:
+            self.quotas.turn_took(peer.session, spent_ns, self.clock.monotonic_ms())
 
     def room_for(self, number: int) -> memoryview | None:
         """Where to receive what a connection sends; None: do not read it now. Let go of the view
@@ -373,6 +417,7 @@ class Broker:
         """Serves requests of one connection until one has to wait or its turn is over."""
         budget, requests = _ANSWER_BYTES_PER_TURN, _REQUESTS_PER_TURN
         wire, session = peer.wire, peer.session
+        has_quotas = self.quotas.is_active
         peer.is_cut_short = False
         while peer.in_work is None and not peer.is_closing:
             if budget <= 0 or requests == 0 or session.muted_until_ms:
@@ -385,7 +430,11 @@ class Broker:
                     break
                 # Noted before the handler runs: a machine it calls may answer in the same turn.
                 request = peer.in_work = Request(
-                    peer.number, *received.header, session, peer.last_active_ms
+                    peer.number,
+                    *received.header,
+                    session,
+                    peer.last_active_ms,
+                    received.frame_bytes,
                 )
                 answer = self.dispatch(self, request, received.message)
             except _REFUSALS as error:
@@ -407,19 +456,29 @@ class Broker:
                     wire.let_go_of_frame()
                 continue
             peer.in_work = None
+            if has_quotas:
+                answer = self._charged(request, answer)
             if answer is None:
                 wire.skip_response()
             else:
                 budget -= self._respond(wire, answer)
         self._send(peer)
 
-    def _respond(self, wire: ServerConnection, answer: ApiMessage | bytes) -> int:
+    def _charged(self, request: Request, answer: Response | None) -> Response | None:
+        """Counts what was asked and answered. Whoever has used too much waits from now on."""
+        now_ms = self.clock.monotonic_ms()
+        answer, throttle_ms = self.quotas.answered(request, answer, now_ms)
+        if throttle_ms:
+            self.mute(request.connection, now_ms + throttle_ms)
+        return answer
+
+    def _respond(self, wire: ServerConnection, answer: Response) -> int:
         # Where there is a code for the whole answer, it has this name; an encoded answer has none.
         code = 0 if type(answer) is bytes else getattr(answer, "error_code", 0)
         if code:
             assert isinstance(answer, ApiMessage)
             self.counters.answered_error(answer.name, code)
-        return wire.respond(answer)
+        return wire.respond(answer.pieces if isinstance(answer, Encoded) else answer)
 
     def _send(self, peer: Peer) -> None:
         """Hands what the connection has to say to the runtime."""
@@ -427,18 +486,21 @@ class Broker:
         if pieces:
             self._effects.append(Send(peer.number, pieces))
 
-    def answer(self, request: Request, response: ApiMessage) -> None:
+    def answer(self, request: Request, response: ApiMessage | Encoded) -> None:
         """Answers a request that had to wait.
 
         What came behind it is served once the machine that answers is done: its next request may
         change that very machine, or answer the one that is being handled."""
         if isinstance(request, EnvelopedRequest):
+            assert isinstance(response, ApiMessage)
             response, request = request.wrapped(response), request.outer
         peer = self.peers.by_number.get(request.connection)
         if peer is None or peer.in_work is not request or peer.is_closing:
             return
         peer.in_work = None
-        self._respond(peer.wire, response)
+        answer = self._charged(request, response) if self.quotas.is_active else response
+        assert answer is not None
+        self._respond(peer.wire, answer)
         self._send(peer)
         self._answered[peer.number] = None
 
@@ -457,6 +519,8 @@ class Broker:
         elif answer is None:
             peer = self.peers.by_number[request.connection]
             peer.in_work = None
+            if self.quotas.is_active:
+                self._charged(request, None)
             peer.wire.skip_response()
             self._answered[peer.number] = None
         elif isinstance(answer, bytes):

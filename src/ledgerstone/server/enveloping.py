@@ -6,7 +6,7 @@ the envelope itself, so the broker looks for the active controller without openi
 """
 
 import ipaddress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from ledgerstone.errors import (
@@ -58,7 +58,7 @@ _ADDRESS_BYTES: Final = (4, 16)
 class EnvelopedRequest(Request):
     """A request in an envelope; `outer` is the one that its connection waits for."""
 
-    outer: Request
+    outer: Request = field(kw_only=True)
 
     def wrapped(self, response: ApiMessage) -> EnvelopeResponse:
         if says_not_controller(response):

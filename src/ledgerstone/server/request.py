@@ -3,9 +3,10 @@
 import enum
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.pieces import Piece
 from ledgerstone.server.session import Session
 from ledgerstone.types import TopicPartition
 
@@ -14,7 +15,8 @@ from ledgerstone.types import TopicPartition
 class Request:
     """One decoded request. Identity is what tells two of them apart: it is its own token.
 
-    Nobody changes it; to freeze it would cost more than all the rest of making it."""
+    Nobody changes it but for `is_charged`; to freeze it would cost more than all the rest of making
+    it."""
 
     connection: int
     api_key: int
@@ -23,10 +25,19 @@ class Request:
     client_id: str | None
     session: Session
     received_ms: int
+    size: int = 0  # of its frame
+    # Nothing of it counts for a quota any more, or nothing ever did.
+    is_charged: bool = False
 
     @property
     def client_host(self) -> str:
         return self.session.host
+
+
+class Encoded(NamedTuple):
+    """The body of a response."""
+
+    pieces: list[Piece]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +46,7 @@ class Parked:
 
     `woken` is asked first with the partition that grew; without it, every growth counts."""
 
-    attempt: Callable[[bool], ApiMessage | None]
+    attempt: Callable[[bool], ApiMessage | Encoded | None]
     deadline_ms: int
     keys: Iterable[TopicPartition] = field(default=())
     woken: Callable[[TopicPartition], bool] | None = None
@@ -54,6 +65,7 @@ class Disconnect(Exception):
     """The protocol has no way to say no here: the connection is closed."""
 
 
-# Bytes are the body of a response, encoded already. None: the request is finished and nothing is
-# sent.
-Answer = ApiMessage | bytes | Parked | Later | None
+# Bytes are the body of a response, encoded already.
+Response = ApiMessage | bytes | Encoded
+# None: the request is finished and nothing is sent.
+Answer = Response | Parked | Later | None

@@ -11,6 +11,7 @@ from typing import Final
 
 from ledgerstone.config.security_protocol import SecurityProtocol
 from ledgerstone.security.principal import ANONYMOUS, Principal
+from ledgerstone.server.quotas.charges import Charges
 
 DEFAULT_LISTENER: Final = "PLAINTEXT"
 
@@ -35,4 +36,6 @@ class Session:
     muted_until_ms: int = 0
     # One of `controller.listener.names`: nodes of the cluster ask here.
     is_controller_listener: bool = False
+    # Counters of its last client id, while quotas are set; only `ClientQuotas` sets them.
+    charges: Charges | None = None
     protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
