@@ -1,5 +1,7 @@
 """Quotas as tests set them, and clients with names."""
 
+from collections.abc import Mapping
+
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.alter_client_quotas import (
     AlterClientQuotasEntity,
@@ -11,7 +13,7 @@ from ledgerstone.protocol.messages.alter_client_quotas import (
 from ledgerstone.security.principal import Principal
 from tests.kit.in_process import Client, InProcess
 
-Parts = dict[str, str | None]
+Parts = Mapping[str, str | None]
 
 
 def set_quota(machine: InProcess, parts: Parts, **limits: float | None) -> None:

@@ -165,7 +165,7 @@ def test_listener_of_brokers_has_room_and_who_was_silent_for_longest_goes() -> N
     assert [each.closed is None for each in (silent, busy, broker)] == [False, True, True]
 
 
-# -- on sockets -------------------------------------------------------------------------------------
+# -- on sockets ------------------------------------------------------------------------------------
 
 
 async def until(condition: object) -> None:
