@@ -7,6 +7,7 @@ import argparse
 from collections.abc import Callable
 
 from bench import (
+    acls,
     broker,
     cleaner,
     cleaner_load,
@@ -39,6 +40,7 @@ def main() -> None:
         "Scan": lambda: scan.run(quick=quick),
         "Erasure": lambda: erasure.run(quick=quick),
         "State": lambda: state.run(quick=quick),
+        "ACLs": lambda: acls.run(quick=quick),
         "Metadata": lambda: metadata.run(quick=quick),
         "Spark": lambda: spark.run(quick=quick),
         "Tables and bulk compaction on Spark": lambda: spark_tables.run(quick=quick),

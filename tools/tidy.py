@@ -144,6 +144,17 @@ def _imported_modules(node: ast.AST) -> list[str]:
     return []
 
 
+def dataclasses_are_ours(source: Source) -> Iterator[Finding]:
+    if not source.is_library or source.path == "src/ledgerstone/dataclasses.py":
+        return
+    for node in ast.walk(source.tree):
+        if not (isinstance(node, ast.ImportFrom) and node.module == "dataclasses"):
+            continue
+        if any(alias.name == "dataclass" for alias in node.names):
+            message = "a dataclass of the standard library: take ledgerstone.dataclasses"
+            yield Finding(source.path, node.lineno, message)
+
+
 def no_print(source: Source) -> Iterator[Finding]:
     if not source.is_library or source.path.startswith("src/ledgerstone/cli/"):
         return
@@ -254,6 +265,7 @@ RULES: Final[tuple[Rule, ...]] = (
     grade_named,
     pure_means_pure,
     only_shells_touch_the_world,
+    dataclasses_are_ours,
     no_print,
     no_wall_clock,
     no_naked_except,

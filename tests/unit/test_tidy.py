@@ -53,6 +53,14 @@ def test_packages_and_the_simulated_world_and_tools_need_no_grade(path: str) -> 
     assert found == []
 
 
+def test_dataclass_of_the_standard_library_is_found_and_its_helpers_are_not() -> None:
+    found = messages("from dataclasses import MISSING, dataclass")
+
+    assert len(found) == 1
+    assert "ledgerstone.dataclasses" in found[0]
+    assert messages("from dataclasses import MISSING") == []
+
+
 @pytest.mark.parametrize(
     "statement", ["import time", "import os.path", "from random import Random"]
 )

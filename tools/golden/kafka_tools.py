@@ -28,7 +28,7 @@ DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy
 CACHE_VARIABLE = "LEDGERSTONE_KAFKA_CACHE"
 REPOSITORY = Path(__file__).resolve().parents[2]
 DUMP_TOOL = "org.apache.kafka.tools.DumpLogSegments"
-HELPERS = ("HexDecoder.java", "HeaderDump.java", "ConfigVerdict.java")
+HELPERS = ("HexDecoder.java", "HeaderDump.java", "ConfigVerdict.java", "AclVerdict.java")
 # All files of a run are one argument, and Linux passes on none of more than 128 KiB.
 MAX_ARGUMENT_LENGTH = 100_000
 DUMPED_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")

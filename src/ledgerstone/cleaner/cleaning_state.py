@@ -6,9 +6,9 @@ until a worker notices that it was aborted, so pauses and resumes are counted me
 
 import enum
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import InvariantViolation
 from ledgerstone.types import TopicPartition
 

@@ -8,13 +8,13 @@ The contract is in README.md.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ledgerstone.cleaner.holds import NO_HOLDS, Holds
 from ledgerstone.cleaner.plan import TombstoneRange
 from ledgerstone.cleaner.selection import CleaningReason, DirtySegment, LogFacts, LogToClean
 from ledgerstone.cleaner.tombstone_ranges import released_ms
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.types import INT64_MAX
 
 # A pass that did not resolve its reason is not repeated at once: the rest doubles each time.

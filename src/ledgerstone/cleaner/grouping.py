@@ -6,9 +6,9 @@ hardly ever larger. The rule is in README.md.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ledgerstone.cleaner.plan import CleaningPlan, SourceSegment
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.types import INT32_MAX
 
 

@@ -8,11 +8,11 @@ history; the next pass writes a new one.
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
 from typing import Any, Final, Literal
 
 from ledgerstone.cleaner.plan import PassStats
 from ledgerstone.cleaner.tombstone_ledger import TombstoneLedger
+from ledgerstone.dataclasses import asdict, dataclass, fields
 
 VERSION: Final = 1
 # Larger than any file we write.

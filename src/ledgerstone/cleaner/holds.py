@@ -5,10 +5,10 @@ A group that has not committed past a tombstone has not seen the delete. If a to
 until `ledgerstone.tombstone.hold.max.ms` past its horizon. The contract is rule R7 of README.md.
 """
 
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from ledgerstone.cleaner.plan import LAST_HORIZON_MS
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.types import INT64_MAX
 
 EVERY_GROUP: Final = "*"

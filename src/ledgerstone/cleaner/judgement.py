@@ -6,7 +6,6 @@ nor a producer's last batch, so rules for all batches of a window are single ope
 and only the exceptions are handled one by one.
 """
 
-from dataclasses import dataclass, field
 from typing import Final, Generic
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from ledgerstone.cleaner.aborted_txns import AbortedTxns, Entry
 from ledgerstone.cleaner.plan import CleaningPlan, TombstoneRange
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.records.batch import CONTROL_FLAG, DELETE_HORIZON_FLAG, TRANSACTIONAL_FLAG
 from ledgerstone.records.control import ControlType, read_control_record
 from ledgerstone.records.kernels import BatchAction, Batches, Checked

@@ -1,7 +1,5 @@
 """Plans, groups and reports as the content of messages. Pure. How they travel is in `workers`."""
 
-from dataclasses import asdict
-
 from ledgerstone.cleaner.plan import (
     CleanedGroup,
     CleaningPlan,
@@ -13,6 +11,7 @@ from ledgerstone.cleaner.plan import (
     TombstoneRange,
     TombstoneTraces,
 )
+from ledgerstone.dataclasses import asdict
 from ledgerstone.types import TopicPartition
 from ledgerstone.workers.frames import Message
 

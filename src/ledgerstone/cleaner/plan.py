@@ -6,9 +6,9 @@ wastes only those files.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.records.compression import DEFAULT_DECOMPRESSION_LIMIT
 from ledgerstone.types import INT64_MAX, TopicPartition
 

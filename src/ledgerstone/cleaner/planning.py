@@ -4,7 +4,6 @@ Reads sizes and timestamps through the log's segments, which cache them.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from ledgerstone.cleaner.holds import NO_HOLDS, Holds
 from ledgerstone.cleaner.plan import CleaningPlan, LastBatch, SourceSegment
 from ledgerstone.cleaner.selection import DirtySegment, LogFacts, LogToClean
 from ledgerstone.config.broker_keys import BROKER_KEYS
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.records.compression import decompression_limit
 from ledgerstone.storage.filenames import Kind
 from ledgerstone.storage.log import PartitionLog

@@ -8,9 +8,9 @@ README.md.
 import enum
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.types import TopicPartition
 
 

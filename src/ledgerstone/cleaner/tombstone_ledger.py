@@ -7,11 +7,11 @@ over at the log's beginning, or is acknowledged. Bounded: the oldest entries are
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from ledgerstone.cleaner.plan import OffsetSpan, TombstoneRange, TombstoneTraces
 from ledgerstone.cleaner.tombstone_ranges import MAX_RANGES, bounded
+from ledgerstone.dataclasses import dataclass, replace
 
 # Limit for all group names together, as written; names may be long.
 MAX_MISSED_BYTES: Final = 1 << 20

@@ -6,11 +6,11 @@ nearest horizons are merged, and the merged range has the earlier one: it errs o
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from ledgerstone.cleaner.holds import Holds
 from ledgerstone.cleaner.plan import OffsetSpan, TombstoneRange, TombstoneTraces
+from ledgerstone.dataclasses import dataclass, field
 
 MAX_RANGES: Final = 256
 # How long a collector's list may grow before it is shortened.

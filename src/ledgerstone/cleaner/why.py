@@ -6,7 +6,6 @@ explained for each of its records.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ledgerstone.cleaner.deadlines import Due
@@ -14,6 +13,7 @@ from ledgerstone.cleaner.holds import NO_HOLDS, Holds
 from ledgerstone.cleaner.open_txn import OpenTxn
 from ledgerstone.cleaner.plan import TombstoneRange
 from ledgerstone.cleaner.selection import LogFacts, LogToClean, first_protected_segment
+from ledgerstone.dataclasses import dataclass
 
 HORIZON: Final = "horizon"
 HOLD: Final = "hold"

@@ -8,7 +8,6 @@ token.
 import http.client
 import json
 import os
-from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 from urllib.parse import quote, urlsplit
 
@@ -17,6 +16,7 @@ import typer
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.cluster import Endpoint
 from ledgerstone.client.configs import Resource, ResourceType, describe_configs
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import LedgerstoneError
 
 KEY: Final = "ledgerstone.http.listener"

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +11,7 @@ from ledgerstone.cli.options import parse_bootstrap
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.session import SessionConfig
 from ledgerstone.cluster.control import ask
+from ledgerstone.dataclasses import dataclass
 
 DataOption = Annotated[
     Path | None, typer.Option("--data", help="The directory of a running `cluster up`.")

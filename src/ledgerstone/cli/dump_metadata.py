@@ -5,9 +5,9 @@ be decoded is a problem: no node would follow such a log.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import ClassVar, Final, TypeVar
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import LedgerstoneError
 from ledgerstone.fs import name_of, parent_of
 from ledgerstone.metadata.records import decode_record

@@ -5,10 +5,10 @@ a batch with a wrong checksum is: a coordinator would not load it.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import ClassVar
 
 from ledgerstone.coordinator.transactions.transaction_records import read_record
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import KafkaError
 from ledgerstone.fs import name_of, parent_of
 from ledgerstone.metadata.topic_names import TRANSACTION_STATE

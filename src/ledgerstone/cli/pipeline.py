@@ -7,7 +7,6 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -19,6 +18,7 @@ from ledgerstone.cli.options import JsonOption
 from ledgerstone.cli.output import flush, printable, show_time, write_json, write_line
 from ledgerstone.cli.pipeline_state import restore, snapshot
 from ledgerstone.cli.spark_session import ConfOption, spark_session
+from ledgerstone.dataclasses import asdict
 from ledgerstone.pipeline.definition import Pipeline
 from ledgerstone.pipeline.definition_files import load_definition
 

@@ -6,7 +6,6 @@ Mounted by `cli.pipeline`. Options and exit codes are in docs/connect.md and doc
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -24,6 +23,7 @@ from ledgerstone.cli.options import (
 )
 from ledgerstone.cli.output import flush, printable, write_json, write_line
 from ledgerstone.cli.spark_session import ConfOption, spark_session
+from ledgerstone.dataclasses import asdict
 
 if TYPE_CHECKING:
     from ledgerstone.pipeline.erasing import Reported

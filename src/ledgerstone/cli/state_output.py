@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any, Final, NamedTuple
 
 from ledgerstone.cli.output import (
@@ -16,6 +15,7 @@ from ledgerstone.cli.output import (
     write_rows,
 )
 from ledgerstone.clock import Clock
+from ledgerstone.dataclasses import asdict
 from ledgerstone.state.content import checksum_text
 from ledgerstone.state.fold import KeyStatus
 from ledgerstone.state.rebuild import Progress

@@ -1,6 +1,5 @@
 """`ledgerstone transactions`: what is open, since when, and how to end it. Shell."""
 
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -23,6 +22,7 @@ from ledgerstone.client.transaction_admin import (
     TransactionDescription,
     TxnInPartition,
 )
+from ledgerstone.dataclasses import asdict
 from ledgerstone.errors import InvalidTxnState
 from ledgerstone.system import SystemClock
 from ledgerstone.types import TopicPartition

@@ -5,7 +5,6 @@ client, including batch headers, and explains what keeps each of its records.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -39,6 +38,7 @@ from ledgerstone.cli.output import (
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.fetcher import FetchConfig, Fetcher
 from ledgerstone.client.partitioner import partition_of
+from ledgerstone.dataclasses import replace
 from ledgerstone.records.record import iter_records
 from ledgerstone.types import INT64_MAX, TopicPartition
 

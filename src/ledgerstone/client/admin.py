@@ -1,7 +1,6 @@
 """Administration of topics, partitions and log directories. Shell over a `Client`."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from ledgerstone.client.blocking import Client
@@ -10,6 +9,7 @@ from ledgerstone.client.errors import check
 from ledgerstone.client.grouping import by_topic
 from ledgerstone.client.rounds import PartitionAnswer, PartitionAnswers
 from ledgerstone.client.routing import ToBroker
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,

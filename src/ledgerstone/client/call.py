@@ -4,13 +4,13 @@ A shell drives a `Call` in a loop: it asks for the next step, performs it, and r
 Lookups, such as finding a group's coordinator, are steps like any other.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 from ledgerstone.client.errors import BrokerUnreachable, CallTimedOut, check, error_of, name_of
 from ledgerstone.client.reactions import Reaction, refusal_in
 from ledgerstone.client.routing import Coordinator, Target, ToBroker
 from ledgerstone.client.session import ClientSession, LinkId
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.protocol.api import OFFERED
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage

@@ -5,9 +5,9 @@ says so; only the cluster decides.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ZERO_UUID
 from ledgerstone.protocol.messages.metadata import (

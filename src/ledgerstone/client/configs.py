@@ -1,12 +1,12 @@
 """Configuration of topics and brokers: read, set, reset. Shell over a `Client`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.errors import check
 from ledgerstone.client.routing import AnyBroker, Target, ToBroker
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.protocol.messages.describe_configs import (
     DescribeConfigsConfig,
     DescribeConfigsRequest,

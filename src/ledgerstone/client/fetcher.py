@@ -5,12 +5,12 @@ marker was, so readers continue at the `next_offset` of the last batch, never at
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.grouping import by_topic
 from ledgerstone.client.rounds import PartitionAnswer
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import CorruptRecord
 from ledgerstone.protocol.messages.fetch import (
     FetchPartition,

@@ -1,7 +1,6 @@
 """Groups, their members and their lag. Shell over a `Client`."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from ledgerstone.client.blocking import Client
@@ -9,6 +8,7 @@ from ledgerstone.client.cluster import ask_about
 from ledgerstone.client.errors import check
 from ledgerstone.client.offsets import EARLIEST, LATEST, committed_offsets, list_offsets
 from ledgerstone.client.routing import ToBroker
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import GroupIdNotFound, UnsupportedVersion
 from ledgerstone.protocol.codec import decode
 from ledgerstone.protocol.messages.consumer_group_describe import (

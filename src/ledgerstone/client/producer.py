@@ -5,7 +5,6 @@ their order; they go as one batch per request, since the protocol allows no more
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ledgerstone.client.blocking import Client
@@ -13,6 +12,7 @@ from ledgerstone.client.grouping import by_topic
 from ledgerstone.client.numbering import IdempotentNumbering, Numbering, Unnumbered
 from ledgerstone.client.partitioner import Partitioner
 from ledgerstone.client.rounds import PartitionAnswer, PartitionAnswers
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import ConfigError, KafkaError
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.produce import (

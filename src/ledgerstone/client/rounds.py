@@ -5,13 +5,13 @@ next round, after a pause and with fresh metadata; the rest have succeeded or fa
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 from ledgerstone.client.cluster import NO_NODE, ask_about
 from ledgerstone.client.errors import error_of
 from ledgerstone.client.reactions import Reaction, reaction_to
 from ledgerstone.client.session import ClientSession
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import KafkaError
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.metadata import MetadataRequest

@@ -3,10 +3,10 @@
 Requests that name partitions of several leaders are split before they come here; see `rounds`.
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages import ApiKey
 from ledgerstone.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest

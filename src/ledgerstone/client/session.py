@@ -6,7 +6,6 @@ passed in; time is monotonic.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, assert_never
 
@@ -14,6 +13,7 @@ from ledgerstone.client.cluster import Endpoint, KnownCluster, ask_about
 from ledgerstone.client.reactions import Reaction, reaction_to
 from ledgerstone.client.routing import AnyBroker, Coordinator, Target, ToBroker, ToController
 from ledgerstone.clock import Dice
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.find_coordinator import (

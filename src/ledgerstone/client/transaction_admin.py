@@ -2,7 +2,6 @@
 `Client`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ledgerstone.client.blocking import Client
@@ -11,6 +10,7 @@ from ledgerstone.client.errors import check
 from ledgerstone.client.grouping import by_topic
 from ledgerstone.client.rounds import PartitionAnswer
 from ledgerstone.client.routing import ToBroker
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import InvalidTxnState, TransactionalIdNotFound
 from ledgerstone.protocol.messages.describe_producers import (
     DescribeProducersActiveProducer,

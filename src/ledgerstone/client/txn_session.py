@@ -9,7 +9,6 @@ version 2   (KIP-890) leaders and group coordinators add what they are sent; End
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple, NoReturn
 
@@ -18,6 +17,7 @@ from ledgerstone.client.errors import name_of
 from ledgerstone.client.grouping import by_topic
 from ledgerstone.client.producer_id import NO_PRODUCER, ProducerId
 from ledgerstone.client.txn_errors import ErrorSource, MustAbort, MustClose, is_fatal
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import ConfigError, InvariantViolation
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.add_offsets_to_txn import (

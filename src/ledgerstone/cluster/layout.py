@@ -6,9 +6,9 @@ removed node is not given out again: its directory still says who it was.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from ledgerstone.dataclasses import dataclass, field, replace
 from ledgerstone.errors import LedgerstoneError
 
 FORMAT: Final = 1

@@ -6,7 +6,6 @@ no list of moves. What was found is shown; what was not is None, and `trouble` s
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ledgerstone.client.blocking import Client
@@ -20,6 +19,7 @@ from ledgerstone.client.cluster_admin import (
 from ledgerstone.client.quorum_admin import describe_quorum
 from ledgerstone.cluster.lag_reports import LagReports
 from ledgerstone.cluster.node_http import get_json, http_address
+from ledgerstone.dataclasses import asdict, dataclass, field
 from ledgerstone.errors import LedgerstoneError
 from ledgerstone.types import TopicPartition
 

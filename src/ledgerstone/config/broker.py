@@ -6,9 +6,9 @@ Kafka carry many; an invalid value is a ConfigError.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
 from typing import Any, Final, NamedTuple
 
+from ledgerstone.config.authorizer_keys import parse_super_users
 from ledgerstone.config.broker_keys import BROKER_DEFAULTS, BROKER_KEYS
 from ledgerstone.config.cluster import ClusterConfig
 from ledgerstone.config.connection_limits import OVERRIDES_KEY, parse_overrides
@@ -27,6 +27,7 @@ from ledgerstone.config.properties import parse_properties
 from ledgerstone.config.security_protocol import SecurityProtocol
 from ledgerstone.config.setting import Value
 from ledgerstone.config.topic import resolve_topic
+from ledgerstone.dataclasses import dataclass, fields
 from ledgerstone.errors import ConfigError
 
 ENVIRONMENT_PREFIX: Final = "KAFKA_"
@@ -69,6 +70,10 @@ class BrokerConfig:
     ledgerstone_http_readonly: bool
     ledgerstone_erasures_topic_replication_factor: int
     ledgerstone_http_hosts: tuple[str, ...]
+
+    authorizer_class_name: str
+    super_users: tuple[str, ...]
+    allow_everyone_if_no_acl_found: bool
 
     socket_request_max_bytes: int
     quota_window_num: int
@@ -165,6 +170,7 @@ class BrokerConfig:
             advertised_listeners=_advertised(cluster, listeners, advertised),
             listener_protocols=protocols,
             log_dirs=log_dirs,
+            super_users=parse_super_users(given),
             ledgerstone_http_listener=_http_listener(given),
             ledgerstone_http_hosts=_http_hosts(given),
             raw=dict(raw),
@@ -179,6 +185,7 @@ _DERIVED: Final = (
     "advertised_listeners",
     "listener_protocols",
     "log_dirs",
+    "super_users",
     "ledgerstone_http_listener",
     "ledgerstone_http_hosts",
     "raw",
@@ -346,6 +353,8 @@ def _advice(config: BrokerConfig) -> Iterator[str]:
             yield f"advertised.listeners: not set, {listener} is advertised as {LOOPBACK}"
         elif listener.name not in told:
             yield f"advertised.listeners: {listener} is not advertised to clients"
+    if config.authorizer_class_name and not config.super_users:
+        yield "super.users: not set, so nobody can give the first right"
     yield from _advice_on_listener_keys(config)
     yield from exposed_listeners(config)
     yield from config.cluster.advice(config.raw)

@@ -1,9 +1,9 @@
 """How a broker key is declared. Pure; the keys themselves are in `broker_keys`."""
 
 import enum
-from dataclasses import dataclass
 
 from ledgerstone.config.setting import ConfigKey, ConfigType, Value, format_value
+from ledgerstone.dataclasses import dataclass
 
 
 class Update(enum.Enum):

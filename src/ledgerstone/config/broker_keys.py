@@ -7,6 +7,7 @@ keys that give topic keys their defaults are made from ``topic``, so the two can
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from ledgerstone.config.authorizer_keys import AUTHORIZER_KEYS
 from ledgerstone.config.broker_key import BrokerKey, Update
 from ledgerstone.config.broker_key import flag_key as _flag
 from ledgerstone.config.broker_key import int_key as _int
@@ -501,6 +502,7 @@ BROKER_KEYS: Final[Mapping[str, BrokerKey]] = {
     key.name: key
     for key in (
         *_IDENTITY,
+        *AUTHORIZER_KEYS,
         *CLUSTER_KEYS,
         *REPLICATION_KEYS,
         *_NETWORK,

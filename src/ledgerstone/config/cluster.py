@@ -7,12 +7,12 @@ is refused here.
 
 import enum
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
 from typing import Any, Final, NamedTuple
 
 from ledgerstone.config.broker_keys import BROKER_DEFAULTS
 from ledgerstone.config.listeners import EVERY_ADDRESS, Listener, host_and_port
 from ledgerstone.config.setting import Value
+from ledgerstone.dataclasses import dataclass, fields
 from ledgerstone.errors import ConfigError
 
 _ROLES: Final = "process.roles"

@@ -8,10 +8,10 @@ always uses the key's own default.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from ledgerstone.config.setting import ConfigKey, ConfigType, Value
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import ConfigError
 
 

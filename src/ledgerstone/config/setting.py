@@ -8,9 +8,9 @@ reference documentation all read this declaration.
 import enum
 import math
 import re
-from dataclasses import dataclass
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import ConfigError
 from ledgerstone.types import INT32_MAX, INT64_MAX
 

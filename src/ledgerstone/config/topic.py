@@ -6,10 +6,10 @@ the default declared here.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from ledgerstone.config.setting import ConfigKey, ConfigType, Synonym, Value
+from ledgerstone.dataclasses import replace
 from ledgerstone.errors import ConfigError
 from ledgerstone.types import INT64_MAX
 

@@ -7,7 +7,6 @@ table of transitions. Requests by state and timings are in README.md.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, assert_never
 
 from ledgerstone.coordinator.answers import join_granted, join_refused, sync_granted, sync_refused
@@ -17,6 +16,7 @@ from ledgerstone.coordinator.members import Member, ParkedRequest
 from ledgerstone.coordinator.memory import GroupMemory
 from ledgerstone.coordinator.timers import Timer, TimerKind, Timers
 from ledgerstone.coordinator.turn import GroupConfig, RequestContext, Turn
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import (
     CoordinatorNotAvailable,
     IllegalGeneration,

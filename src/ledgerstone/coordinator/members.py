@@ -5,7 +5,6 @@ Rules are in README.md.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ledgerstone.clock import Dice
@@ -18,6 +17,7 @@ from ledgerstone.coordinator.memory import (
     text_bytes,
 )
 from ledgerstone.coordinator.turn import RequestContext, Token
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import FencedInstanceId, InvariantViolation, UnknownMemberId
 from ledgerstone.protocol.messages.group_records import GroupMetadataMember
 from ledgerstone.protocol.messages.join_group import JoinGroupRequest

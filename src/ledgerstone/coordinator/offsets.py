@@ -1,7 +1,6 @@
 """Committed offsets by group, topic and partition. Pure. Changed by replayed records alone."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ledgerstone.coordinator.memory import (
@@ -11,6 +10,7 @@ from ledgerstone.coordinator.memory import (
     GroupMemory,
     text_bytes,
 )
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.types import NO_LEADER_EPOCH, NO_TIMESTAMP, TopicPartition
 
 

@@ -2,9 +2,10 @@
 
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, NamedTuple
+
+from ledgerstone.dataclasses import dataclass, replace
 
 MOST_REPEATS: Final = 1000
 _MOST_DEPTH: Final = 100

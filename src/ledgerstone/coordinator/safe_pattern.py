@@ -9,7 +9,6 @@ Differs from RE2: of `\\p{...}` only general categories are known, no scripts.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Final
 
 from ledgerstone.coordinator.pattern_syntax import (
@@ -23,6 +22,7 @@ from ledgerstone.coordinator.pattern_syntax import (
     TextPlace,
     parse,
 )
+from ledgerstone.dataclasses import dataclass, field
 
 MOST_INSTRUCTIONS: Final = 5_000
 # About a second, whatever the pattern: what is known counts once, what is new for each state.

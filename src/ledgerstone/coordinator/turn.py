@@ -7,10 +7,10 @@ A marker is appended in place of records, and handed to `GroupShard.replay_marke
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ledgerstone.config.broker_keys import BROKER_DEFAULTS as _DEFAULT
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.protocol.message import ApiMessage
 
 # Names a request that waits for its answer. The shell's own object; never looked into.

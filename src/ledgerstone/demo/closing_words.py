@@ -3,9 +3,9 @@
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.demo.broker_process import DemoBroker
 from ledgerstone.demo.checking import Check
 from ledgerstone.demo.encoding import AUTHORS, FILES

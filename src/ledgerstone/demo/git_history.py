@@ -6,11 +6,11 @@ taken as a whole tree. Renames are not detected: they are a delete and an add.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from ledgerstone.dataclasses import dataclass, replace
 from ledgerstone.demo.errors import DemoFailed, TooLittleHistory
 from ledgerstone.demo.git_calls import Git
 from ledgerstone.demo.history import (

@@ -6,8 +6,9 @@ changes. The log and the table are compared with it, byte by byte.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from ledgerstone.dataclasses import dataclass
 
 SUBMODULE_MODE: Final = "160000"
 

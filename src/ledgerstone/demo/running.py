@@ -10,13 +10,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from rich.console import Console
 
 from ledgerstone.cli.options import connect
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.demo import table_side
 from ledgerstone.demo.broker_process import DemoBroker, starting_broker
 from ledgerstone.demo.closing_words import Closing, tell_closing

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ledgerstone.client.admin import NewTopic, create_topic
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.producer import NewRecord, Placed, Producer, ProducerConfig
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.demo.encoding import AUTHORS, FILES, HistoryEncoder, KeyedRecord, listing, tree_row
 from ledgerstone.demo.errors import DemoFailed
 from ledgerstone.demo.history import Commit, History

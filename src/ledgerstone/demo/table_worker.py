@@ -15,10 +15,10 @@ import os
 import sys
 import threading
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
+from ledgerstone.dataclasses import asdict
 from ledgerstone.errors import LedgerstoneError
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ not in the table is our own mistake, an InvariantViolation, except where a user 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Final
 
+from ledgerstone.dataclasses import replace
 from ledgerstone.erasure.audit_headers import MIN_TELLING_KEY_BYTES, check_text
 from ledgerstone.erasure.erasure import (
     NEEDS_KEY,

@@ -5,12 +5,12 @@ counted as one. So are hits in compressed bytes that the decompressed ones expla
 README.md, "Search and scan".
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.erasure.print_table import NO_HITS, Int64s, PrintTable, RawHits
 from ledgerstone.records.batch import HEADER_SIZE
 from ledgerstone.records.kernels import Batches, Columns

@@ -7,10 +7,10 @@ and the transitions between them are the table below. Contract: README.md, "Life
 import enum
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ledgerstone.clock import Dice
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.key_print import KeyPrint
 from ledgerstone.erasure.outputs import GroupReading, KnownOutput, Supplement
 

@@ -5,9 +5,9 @@ that can be found out again. What the scans found is sorted here into lives of t
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from ledgerstone.dataclasses import dataclass, field, replace
 from ledgerstone.erasure.erasure import (
     Erasure,
     PartitionEnd,

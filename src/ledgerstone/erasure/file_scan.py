@@ -6,12 +6,12 @@ can have put into them (`own_files`, `own_records`). Every other file is plain b
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 from crc32c import crc32c
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure import classify as labels
 from ledgerstone.erasure.classify import NO_ROW, Labels, classify, hits_in_arena
 from ledgerstone.erasure.journal import ERASURES_TOPIC

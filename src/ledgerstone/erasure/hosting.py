@@ -10,8 +10,9 @@ a `TombstoneProgress` whenever it changes, and a `ReplicaProof` for each scan it
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from ledgerstone.dataclasses import dataclass, field
 
 
 class Incarnation(NamedTuple):

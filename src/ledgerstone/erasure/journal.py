@@ -7,9 +7,9 @@ table changes by replay alone, live and after a restart. Contract: README.md, "J
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, Final, NamedTuple
 
+from ledgerstone.dataclasses import asdict
 from ledgerstone.erasure.erasure import (
     NEEDS_KEY,
     Acceptance,

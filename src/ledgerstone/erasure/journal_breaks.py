@@ -6,9 +6,9 @@ somebody says that they know of it; then it stays as a part of the history. READ
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
+from ledgerstone.dataclasses import asdict, dataclass, replace
 from ledgerstone.errors import CorruptRecord
 
 BREAKS_KEY: Final = b"breaks"

@@ -8,9 +8,9 @@ can tell from a print whether it is that of a guessed key.
 import hashlib
 import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.records import kernels
 
 SALT_BYTES: Final = 32

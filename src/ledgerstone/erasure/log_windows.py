@@ -6,13 +6,13 @@ second one. CRCs are checked by whoever finds something.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from struct import Struct
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.scan_plan import UnreadableBytes
 from ledgerstone.errors import KafkaError, MessageTooLarge
 from ledgerstone.fs import File

@@ -9,9 +9,9 @@ searched as any other. Records of other topics hold users' bytes as they are.
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import fields
 from typing import Any, Final
 
+from ledgerstone.dataclasses import fields
 from ledgerstone.erasure.erasure import (
     Acceptance,
     Erasure,

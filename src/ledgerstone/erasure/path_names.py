@@ -6,9 +6,9 @@ part that holds a key is shown as `…`.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.own_files import LOG_DIRS, field_of_dir, is_own
 from ledgerstone.erasure.print_table import PrintTable
 from ledgerstone.erasure.scan_plan import NO_POSITION, FoundAt

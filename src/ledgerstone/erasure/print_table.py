@@ -5,12 +5,12 @@ everything here speaks of groups. Contract: the section "Search and scan" of REA
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.erasure.key_print import KeyPrint
 from ledgerstone.erasure.scan_plan import KeyPrints, why_not_raw
 from ledgerstone.records.kernels import Columns, hash_keys

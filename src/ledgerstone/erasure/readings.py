@@ -6,10 +6,10 @@ tombstone is gone nothing makes up for it but evidence. Contract: README.md, "Kn
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from hashlib import sha256
 from typing import Final
 
+from ledgerstone.dataclasses import replace
 from ledgerstone.erasure.erasure import Erasure, Stage, Tombstone
 from ledgerstone.erasure.facts import Facts, GroupPosition, is_removed
 from ledgerstone.erasure.outputs import GroupReading, Reading

@@ -4,10 +4,10 @@ Everything that can be refused is refused here, before anything is written down.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from ledgerstone.clock import Dice
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.audit_headers import check_keeps_secret
 from ledgerstone.erasure.erasure import Erasure, Stage, new_id
 from ledgerstone.erasure.key_print import PrintKey

@@ -7,9 +7,9 @@ is younger than the scan. Contract: the section "Search and scan" of README.md.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.erasure import FileTrouble
 from ledgerstone.erasure.file_scan import FileScan
 from ledgerstone.erasure.log_windows import WindowReader

@@ -5,9 +5,9 @@ and a partition is compacted when no tombstone is about to follow. Contract: REA
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.erasure import Erasure, Stage
 from ledgerstone.erasure.steps import (
     AbortOpen,

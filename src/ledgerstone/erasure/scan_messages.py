@@ -3,8 +3,7 @@
 A plan holds secrets, so it goes through the pipe and nowhere else.
 """
 
-from dataclasses import asdict
-
+from ledgerstone.dataclasses import asdict
 from ledgerstone.erasure.erasure import (
     FileHits,
     FileTrouble,

@@ -7,9 +7,9 @@ Contract: the section "Search and scan" of README.md.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.erasure import (
     FileHits,
     FileTrouble,

@@ -5,11 +5,11 @@ for their end: `.deleted`, `.cleaned`, `.swap`. Contract: README.md, "Search and
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.audit_headers import erasure_id_in
 from ledgerstone.erasure.log_windows import LogWindow, WindowReader
 from ledgerstone.erasure.print_table import NO_GROUP, Int64s, PrintTable

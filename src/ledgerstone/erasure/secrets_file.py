@@ -7,10 +7,10 @@ and never replaced. Contract: the section "Secrets" of README.md.
 
 import json
 from base64 import b64decode, b64encode
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ledgerstone.clock import Dice
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.key_print import SALT_BYTES, PrintKey
 from ledgerstone.errors import CorruptFile, StorageError
 from ledgerstone.fs import Filesystem, parent_of

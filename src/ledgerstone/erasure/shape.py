@@ -8,9 +8,10 @@ journal may hold very many, so what there is to look at is found out once for ea
 import types
 import typing
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import is_dataclass
 from functools import cache
 from typing import Final
+
+from ledgerstone.dataclasses import is_dataclass
 
 _PLAIN: Final = (int, str, bytes, bool, float, type(None))
 # Says where a value is wrong and what it is, or None.

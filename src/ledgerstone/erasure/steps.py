@@ -3,9 +3,9 @@
 Each may be taken twice: what a step did before a crash is found by the facts, or does no harm.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.erasure.erasure import Erasure, Tombstone
 from ledgerstone.erasure.facts import BlockingTxn
 

@@ -7,10 +7,10 @@ outputs that the receipt names always find room, others share a few places. Cont
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from hashlib import sha256
 from typing import Final
 
+from ledgerstone.dataclasses import replace
 from ledgerstone.erasure.changes import checked_evidence
 from ledgerstone.erasure.erasure import Erasure, Evidence, Stage
 from ledgerstone.erasure.outputs import Status, Supplement

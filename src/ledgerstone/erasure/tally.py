@@ -4,9 +4,9 @@ One tally for each file, so that a file that is scanned again replaces what it s
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.erasure import FileHits, NameHits, RecordSpan
 from ledgerstone.erasure.scan_plan import (
     SHOWN_PLACES,

@@ -6,9 +6,9 @@ evidence under a name the request waits for. Contract: README.md, "Downstream ve
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.erasure import Erasure, Evidence, ScanOutcome, Tombstone
 from ledgerstone.errors import ConfigError
 

@@ -1,9 +1,9 @@
 """How a broker enters the cluster, and what it draws from it: producer ids. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import KafkaError, StaleBrokerEpoch
 from ledgerstone.metadata.decision import Decision
 from ledgerstone.metadata.features import SUPPORTED_FEATURES

@@ -4,9 +4,9 @@ Nothing here is in the log. It is made anew with every leadership: a broker that
 gets a whole session to be heard from. Time is monotonic and handed in. Rules in README.md.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.metadata.image import MetadataImage
 
 DEFAULT_SESSION_TIMEOUT_MS: Final = 9_000

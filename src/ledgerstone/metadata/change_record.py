@@ -7,9 +7,9 @@ and which epochs rise. The steps have a fixed order, numbered in README.md.
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.metadata.image import MIGRATING, NO_LEADER, PartitionImage
 from ledgerstone.protocol.messages.metadata_records import PartitionChangeRecord
 

@@ -2,7 +2,6 @@
 
 import enum
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ledgerstone.config.broker import BrokerConfig
@@ -11,6 +10,7 @@ from ledgerstone.config.broker_keys import BROKER_KEYS
 from ledgerstone.config.group import GROUP_KEYS, GroupKey
 from ledgerstone.config.setting import ConfigKey, ConfigType, format_value
 from ledgerstone.config.topic import TOPIC_KEYS, resolve_topic
+from ledgerstone.dataclasses import dataclass, replace
 from ledgerstone.metadata.image import EVERY_BROKER, ConfigResource, MetadataImage, ResourceType
 
 

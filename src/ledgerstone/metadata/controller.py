@@ -14,6 +14,7 @@ from ledgerstone.clock import Dice
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.errors import InvariantViolation
 from ledgerstone.metadata import (
+    acl_changes,
     broker_life,
     config_changes,
     elections,
@@ -61,11 +62,13 @@ from ledgerstone.protocol.messages.assign_replicas_to_dirs import (
 from ledgerstone.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from ledgerstone.protocol.messages.broker_registration import BrokerRegistrationRequest
 from ledgerstone.protocol.messages.controller_registration import ControllerRegistrationRequest
+from ledgerstone.protocol.messages.create_acls import CreateAclsRequest
 from ledgerstone.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
 )
 from ledgerstone.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from ledgerstone.protocol.messages.delete_acls import DeleteAclsRequest
 from ledgerstone.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from ledgerstone.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from ledgerstone.protocol.messages.incremental_alter_configs import (
@@ -245,6 +248,10 @@ class Controller:
                 return quota_changes.alter_client_quotas(self.decided, request)
             case UpdateFeaturesRequest():
                 return self.update_features(request)
+            case CreateAclsRequest():
+                return acl_changes.create_acls(self.decided, request, self._dice)
+            case DeleteAclsRequest():
+                return acl_changes.delete_acls(self.decided, request)
             case _:
                 raise InvariantViolation(f"{request.name} is not for the controller")
 

@@ -6,9 +6,9 @@ order.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.metadata.image import (
     ConfigResource,
     MetadataImage,
@@ -16,6 +16,7 @@ from ledgerstone.metadata.image import (
     ResourceType,
     TopicImage,
 )
+from ledgerstone.security.acl import Acl
 
 
 class PartitionDelta(NamedTuple):
@@ -37,6 +38,8 @@ class Delta:
     configs_changed: tuple[ConfigResource, ...] = ()  # Of brokers, and of topics that stayed.
     brokers_changed: tuple[int, ...] = ()
     features_changed: bool = False
+    acls_removed: tuple[Acl, ...] = ()
+    acls_added: tuple[Acl, ...] = ()
     quotas_changed: bool = False
 
     @property
@@ -54,6 +57,7 @@ class Touched(NamedTuple):
     partitions: Mapping[str, Collection[int]]
     configs: Collection[ConfigResource]
     brokers: Collection[int]
+    acls: Collection[bytes]
 
 
 def delta_of(before: MetadataImage, after: MetadataImage, touched: Touched) -> Delta:
@@ -71,6 +75,8 @@ def delta_of(before: MetadataImage, after: MetadataImage, touched: Touched) -> D
         configs_changed=tuple(_configs(before, after, touched.configs)),
         brokers_changed=tuple(_brokers(before, after, touched.brokers)),
         features_changed=before.features != after.features,
+        acls_removed=tuple(_acls(before, after, touched.acls)),
+        acls_added=tuple(_acls(after, before, touched.acls)),
         quotas_changed=before.client_quotas != after.client_quotas,
     )
 
@@ -84,6 +90,7 @@ def difference(before: MetadataImage, after: MetadataImage) -> Delta:
         partitions={name: after.partition_numbers(name) for name in topics},
         configs=before.configs.keys() | after.configs.keys(),
         brokers=before.brokers.keys() | after.brokers.keys(),
+        acls=before.acls.keys() | after.acls.keys(),
     )
     return delta_of(before, after, everything)
 
@@ -136,3 +143,9 @@ def _owner_stayed(resource: ConfigResource, before: MetadataImage, after: Metada
 
 def _brokers(before: MetadataImage, after: MetadataImage, touched: Collection[int]) -> list[int]:
     return [each for each in sorted(touched) if before.brokers.get(each) != after.brokers.get(each)]
+
+
+def _acls(image: MetadataImage, other: MetadataImage, touched: Collection[bytes]) -> list[Acl]:
+    """Those of an image that the other one does not have, under whatever id."""
+    found = (image.acls[each] for each in touched if each in image.acls)
+    return sorted(acl for acl in found if acl not in other.acl_ids)

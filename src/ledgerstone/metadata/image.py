@@ -6,13 +6,14 @@ whatever the records in between did not touch. Contract in README.md.
 
 import enum
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.metadata.features import METADATA_VERSION, METADATA_VERSION_FEATURE
 from ledgerstone.metadata.kept_records import KeptKey
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.quotas.entities import QuotaEntity
+from ledgerstone.security.acl import Acl
 from ledgerstone.uuid_text import UUID_BYTES, ZERO_UUID
 
 NO_LEADER: Final = -1
@@ -165,6 +166,8 @@ class MetadataImage:
     configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
     features: Mapping[str, int] = field(default_factory=dict)
     next_producer_id: int = 0
+    acls: Mapping[bytes, Acl] = field(default_factory=dict)  # By id.
+    acl_ids: Mapping[Acl, bytes] = field(default_factory=dict)
     client_quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
     # What this release does not act on, by key, as it came.
     kept: Mapping[KeptKey, MetadataRecord] = field(default_factory=dict)
@@ -205,6 +208,7 @@ class MetadataImage:
     def check_invariants(self) -> None:
         """For tests and simulations: what every image keeps, whatever was replayed into it."""
         assert self.topic_names == {t.topic_id: name for name, t in self.topics.items()}
+        assert self.acl_ids == {acl: acl_id for acl_id, acl in self.acls.items()}
         for name, topic in self.topics.items():
             assert topic.name == name
             assert len(topic.topic_id) == UUID_BYTES

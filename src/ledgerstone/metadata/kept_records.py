@@ -1,4 +1,4 @@
-"""Records of what this release does not act on: ACLs, SCRAM users, delegation tokens. Pure.
+"""Records of what this release does not act on: SCRAM users, delegation tokens. Pure.
 
 They are kept in the image as they came, the newest of each key, so that snapshots carry them on and
 a node that does act on them finds them unchanged.
@@ -9,9 +9,7 @@ from typing import Any, Final
 
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.metadata_records import (
-    AccessControlEntryRecord,
     DelegationTokenRecord,
-    RemoveAccessControlEntryRecord,
     RemoveDelegationTokenRecord,
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
@@ -19,10 +17,6 @@ from ledgerstone.protocol.messages.metadata_records import (
 
 # The type of the record that sets it, and what tells two of that type apart.
 KeptKey = tuple[Any, ...]
-
-
-def _acl_key(record: AccessControlEntryRecord | RemoveAccessControlEntryRecord) -> KeptKey:
-    return (AccessControlEntryRecord.record_type, record.id)
 
 
 def _scram_key(record: UserScramCredentialRecord | RemoveUserScramCredentialRecord) -> KeptKey:
@@ -35,8 +29,6 @@ def _token_key(record: DelegationTokenRecord | RemoveDelegationTokenRecord) -> K
 
 # The key of each record, and whether the record removes what has the key.
 KEYS: Final[Mapping[type[MetadataRecord], tuple[Callable[[Any], KeptKey], bool]]] = {
-    AccessControlEntryRecord: (_acl_key, False),
-    RemoveAccessControlEntryRecord: (_acl_key, True),
     UserScramCredentialRecord: (_scram_key, False),
     RemoveUserScramCredentialRecord: (_scram_key, True),
     DelegationTokenRecord: (_token_key, False),

@@ -20,6 +20,11 @@ from ledgerstone.protocol.messages.alter_configs import (
     AlterConfigsResponse,
     AlterConfigsResult,
 )
+from ledgerstone.protocol.messages.create_acls import (
+    CreateAclsRequest,
+    CreateAclsResponse,
+    CreateAclsResult,
+)
 from ledgerstone.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -29,6 +34,11 @@ from ledgerstone.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
     CreateTopicsResponseTopic,
+)
+from ledgerstone.protocol.messages.delete_acls import (
+    DeleteAclsFilterResult,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
 )
 from ledgerstone.protocol.messages.delete_topics import (
     DeleteTopicsRequest,
@@ -43,7 +53,7 @@ from ledgerstone.protocol.messages.incremental_alter_configs import (
 
 _REASON: Final = "this node is not the controller"
 # Where the results of an answer without a code for the whole of it are.
-_RESULTS: Final = ("topics", "responses", "results", "entries")
+_RESULTS: Final = ("topics", "responses", "results", "filter_results", "entries")
 
 
 def not_controller(request: ApiMessage) -> ApiMessage:
@@ -88,6 +98,14 @@ def refusal(request: ApiMessage, code: int, reason: str) -> ApiMessage:
                     )
                     for each in request.resources
                 ]
+            )
+        case CreateAclsRequest():
+            return CreateAclsResponse(
+                results=[CreateAclsResult(code, reason) for _ in request.creations]
+            )
+        case DeleteAclsRequest():
+            return DeleteAclsResponse(
+                filter_results=[DeleteAclsFilterResult(code, reason) for _ in request.filters]
             )
         case AlterClientQuotasRequest():
             return AlterClientQuotasResponse(

@@ -11,6 +11,7 @@ from ledgerstone.metadata.image import (
     SupportedFeature,
 )
 from ledgerstone.protocol.messages.metadata_records import (
+    AccessControlEntryRecord,
     ClientQuotaEntity,
     ClientQuotaRecord,
     PartitionChangeRecord,
@@ -23,6 +24,7 @@ from ledgerstone.protocol.messages.metadata_records import (
     RegisterControllerRecord,
 )
 from ledgerstone.quotas.entities import QuotaEntity
+from ledgerstone.security.acl import Acl
 
 _LEADER_UNCHANGED = -2
 _RECOVERY_UNCHANGED = -1
@@ -167,4 +169,16 @@ def changed(before: PartitionImage, record: PartitionChangeRecord) -> PartitionI
         last_known_elr=before.last_known_elr
         if record.last_known_elr is None
         else tuple(record.last_known_elr),
+    )
+
+
+def acl_of(record: AccessControlEntryRecord) -> Acl:
+    return Acl(
+        record.resource_type,
+        record.resource_name,
+        record.pattern_type,
+        record.principal,
+        record.host,
+        record.operation,
+        record.permission_type,
     )

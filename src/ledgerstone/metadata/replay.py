@@ -6,9 +6,9 @@ that we are wrong: InvariantViolation. Contract in README.md.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
+from ledgerstone.dataclasses import dataclass, replace
 from ledgerstone.errors import InvariantViolation
 from ledgerstone.metadata.delta import Delta, Touched, delta_of
 from ledgerstone.metadata.features import KRAFT_VERSION_FEATURE
@@ -21,11 +21,18 @@ from ledgerstone.metadata.image import (
     TopicImage,
 )
 from ledgerstone.metadata.kept_records import KEYS, kept_key
-from ledgerstone.metadata.record_images import broker_of, changed, controller_of, partition_of
+from ledgerstone.metadata.record_images import (
+    acl_of,
+    broker_of,
+    changed,
+    controller_of,
+    partition_of,
+)
 from ledgerstone.metadata.shared_map import MapDraft
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.metadata_records import (
     AbortTransactionRecord,
+    AccessControlEntryRecord,
     BeginTransactionRecord,
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
@@ -40,6 +47,7 @@ from ledgerstone.protocol.messages.metadata_records import (
     ProducerIdsRecord,
     RegisterBrokerRecord,
     RegisterControllerRecord,
+    RemoveAccessControlEntryRecord,
     RemoveTopicRecord,
     TopicRecord,
     UnfenceBrokerRecord,
@@ -78,6 +86,8 @@ class _Draft:
     """The image in the making. Lives for one `apply`."""
 
     __slots__ = (
+        "_acl_ids",
+        "_acls",
         "_brokers",
         "_configs",
         "_controllers",
@@ -100,6 +110,8 @@ class _Draft:
         self._topic_names = MapDraft(image.topic_names)
         self._configs = MapDraft(image.configs)
         self._features = MapDraft(image.features)
+        self._acls = MapDraft(image.acls)
+        self._acl_ids = MapDraft(image.acl_ids)
         self._quotas = MapDraft(image.client_quotas)
         self._kept = MapDraft(image.kept)
         self._next_producer_id = image.next_producer_id
@@ -121,6 +133,8 @@ class _Draft:
             topic_names=self._topic_names.finish(),
             configs=self._configs.finish(),
             features=self._features.finish(),
+            acls=self._acls.finish(),
+            acl_ids=self._acl_ids.finish(),
             client_quotas=self._quotas.finish(),
             kept=self._kept.finish(),
             next_producer_id=self._next_producer_id,
@@ -134,6 +148,7 @@ class _Draft:
             partitions={topic.name: topic.partitions.touched for topic in self._open.values()},
             configs=self._configs.touched,
             brokers=self._brokers.touched,
+            acls=self._acls.touched,
         )
 
     def replay(self, records: Iterable[MetadataRecord]) -> None:
@@ -282,6 +297,21 @@ class _Draft:
     def _put_controller(self, record: RegisterControllerRecord) -> None:
         self._controllers.put(record.controller_id, controller_of(record))
 
+    def _put_acl(self, record: AccessControlEntryRecord) -> None:
+        acl = acl_of(record)
+        if record.id in self._acls or acl in self._acl_ids:
+            text = uuid_to_text(record.id)
+            raise InvariantViolation(f"ACL {acl} with id {text} exists already")
+        self._acls.put(record.id, acl)
+        self._acl_ids.put(acl, record.id)
+
+    def _remove_acl(self, record: RemoveAccessControlEntryRecord) -> None:
+        acl = self._acls.get(record.id)
+        if acl is None:
+            raise InvariantViolation(f"no ACL has the id {uuid_to_text(record.id)}")
+        self._acls.remove(record.id)
+        self._acl_ids.remove(acl)
+
     def _keep(self, record: MetadataRecord) -> None:
         key, is_gone = kept_key(record)
         if not is_gone:
@@ -334,6 +364,8 @@ _RULES: Final[Mapping[type[MetadataRecord], Callable[[_Draft, Any], None]]] = {
     AbortTransactionRecord: _Draft._abort,
     RegisterControllerRecord: _Draft._put_controller,
     ClearElrRecord: _Draft._clear_elr,
+    AccessControlEntryRecord: _Draft._put_acl,
+    RemoveAccessControlEntryRecord: _Draft._remove_acl,
     ClientQuotaRecord: _Draft._put_quota,
     **dict.fromkeys(KEYS, _Draft._keep),
 }

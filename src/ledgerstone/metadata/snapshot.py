@@ -28,8 +28,7 @@ from ledgerstone.protocol.messages.metadata_records import (
     UserScramCredentialRecord,
 )
 
-_AFTER_PRODUCER_IDS: Final = (
-    AccessControlEntryRecord,
+_AFTER_ACLS: Final = (
     UserScramCredentialRecord,
     DelegationTokenRecord,
 )
@@ -58,7 +57,9 @@ def snapshot_records(image: MetadataImage) -> Iterator[MetadataRecord]:
             yield quota_record(entity, key, limit)
     if image.next_producer_id > 0:
         yield ProducerIdsRecord(-1, -1, image.next_producer_id)
-    for kind in _AFTER_PRODUCER_IDS:
+    for acl_id, acl in image.acls.items():
+        yield AccessControlEntryRecord(acl_id, *acl)
+    for kind in _AFTER_ACLS:
         yield from _kept(image, kind)
 
 

@@ -6,10 +6,10 @@ the next run finds the changes applied and skips them.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.pipeline.bad_records import SendLetters, bad_records, settle
 from ledgerstone.pipeline.changes import (
     not_yet_applied,

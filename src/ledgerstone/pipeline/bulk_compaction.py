@@ -8,10 +8,10 @@ say which topics are compacted, so the caller names them.
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import LedgerstoneError
 from ledgerstone.fs import FileLock, Filesystem, join
 from ledgerstone.pipeline.bulk_compaction_pass import (

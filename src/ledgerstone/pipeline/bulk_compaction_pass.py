@@ -7,7 +7,6 @@ broker or by another attempt, finishes or undoes what was interrupted.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ledgerstone.cleaner.cleaning_pass import run_pass
@@ -17,6 +16,7 @@ from ledgerstone.cleaner.planning import CleanerSettings, facts_of, make_plan
 from ledgerstone.cleaner.selection import measure
 from ledgerstone.cleaner.tombstone_ledger import TombstoneLedger
 from ledgerstone.clock import Clock, Dice
+from ledgerstone.dataclasses import dataclass, field, replace
 from ledgerstone.fs import Filesystem, join, parent_of
 from ledgerstone.storage.checkpoints import read_if_exists, write_atomically
 from ledgerstone.storage.filenames import CLEANED, CLEANING_HISTORY, partition_dir_name

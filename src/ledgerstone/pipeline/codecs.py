@@ -5,12 +5,12 @@ and `bad` has the reason. `bad_records` decides what happens to it.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.pipeline.codecs_avro import SchemaOf, avro_parser
 from ledgerstone.pipeline.codecs_json import read_json_lines
 from ledgerstone.pipeline.column_types import arrow_type

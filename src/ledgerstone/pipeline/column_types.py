@@ -1,11 +1,12 @@
 """The types a column of a table can have, and what they are in Arrow and in databases. Pure."""
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 import pyarrow as pa
+
+from ledgerstone.dataclasses import dataclass
 
 
 class ColumnType(Enum):

@@ -4,9 +4,9 @@ Every key of a definition, with its default, is in docs/pipeline.md.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.pipeline.column_types import AnyType
 from ledgerstone.spark.read_options import OnMissedTombstones
 

@@ -8,12 +8,12 @@ import os
 import re
 import runpy
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
+from ledgerstone.dataclasses import replace
 from ledgerstone.pipeline.definition import Pipeline, TargetType
 from ledgerstone.pipeline.definition_reading import read_definition
 from ledgerstone.pipeline.errors import DefinitionError

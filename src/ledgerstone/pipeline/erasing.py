@@ -12,11 +12,11 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 from urllib.parse import quote, urlsplit
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.pipeline.avro_registry import registered_schema
 from ledgerstone.pipeline.definition import Pipeline
 from ledgerstone.pipeline.erasing_files import FileVerdict, Finding, search_directory

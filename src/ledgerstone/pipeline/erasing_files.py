@@ -8,7 +8,6 @@ long as its files exist. Files in a format that we cannot parse make the verdict
 import json
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import IO, Final
@@ -16,6 +15,7 @@ from typing import IO, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.pipeline.erasing_key import WantedKey, rows_with, stats_hold
 
 _BLOCK_BYTES: Final = 1 << 20

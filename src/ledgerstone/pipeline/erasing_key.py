@@ -7,12 +7,12 @@ the key is too short for that.
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.pipeline.codecs import decoder
 from ledgerstone.pipeline.codecs_avro import SchemaOf
 from ledgerstone.pipeline.definition import ColumnCodec

@@ -7,7 +7,6 @@ the key: a restore from it is then safe from that erasure.
 """
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ledgerstone.dataclasses import replace
 from ledgerstone.pipeline.state.folding import SNAPSHOT_SCHEMA, facts_of
 from ledgerstone.pipeline.state.making import load_manifest, snapshots_in, sync_directory
 from ledgerstone.pipeline.state.manifest import (

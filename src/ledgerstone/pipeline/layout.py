@@ -5,11 +5,11 @@ Ours begin with an underscore and follow those of the definition: where a row co
 replaced (`_valid_to`, history), and the record's own bytes (`_key`, `_value`) if they are kept.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.pipeline.column_types import AnyType, ColumnType, arrow_type
 from ledgerstone.pipeline.definition import Column, Deletes, Pipeline
 

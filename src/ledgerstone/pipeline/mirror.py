@@ -6,7 +6,6 @@ compares the latest record of each key.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +26,7 @@ from ledgerstone.client.offsets import (
     committed_offsets,
     list_offsets,
 )
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import UnknownTopicOrPartition
 from ledgerstone.pipeline.connecting import connect_to
 from ledgerstone.pipeline.errors import PipelineError

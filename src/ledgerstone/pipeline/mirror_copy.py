@@ -6,7 +6,6 @@ could report. If they match what would be written now, they are not written agai
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -15,6 +14,7 @@ from pyspark.sql.types import StructType
 
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.offsets import LATEST, list_offsets
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.pipeline.connecting import connect_to
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.mirror_offsets import CopiedRun, joined, runs_of

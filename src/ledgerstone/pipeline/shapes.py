@@ -12,13 +12,13 @@ import threading
 import time
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import pyspark
 
 import ledgerstone
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.records.kernels import library_to_carry
 from ledgerstone.spark.java import find_java

@@ -8,11 +8,11 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any, Final
 
+from ledgerstone.dataclasses import asdict, dataclass, field
 from ledgerstone.pipeline.applying import BatchReport
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.tables.target import Positions

@@ -6,8 +6,9 @@ Contract: docs/connect.md, "Erasure downstream".
 """
 
 import os
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+from ledgerstone.dataclasses import dataclass
 
 VERIFIER_NAME: Final = "pipelines"
 # Definitions, separated as a PATH is, of the pipelines that the plug-in answers for.

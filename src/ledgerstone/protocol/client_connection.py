@@ -7,10 +7,10 @@ know. A broker that does not know it lists its versions in the oldest layout.
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import InvariantViolation, UnsupportedVersion
 from ledgerstone.protocol.codec import decode_response, encode_request
 from ledgerstone.protocol.error_codes import ErrorCode

@@ -6,9 +6,9 @@ file, line and column.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import LedgerstoneError
 
 INDENT: Final = 4

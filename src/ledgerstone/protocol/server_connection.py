@@ -9,11 +9,11 @@ the memory that all connections share does not suffice for the frame under way.
 import struct
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from typing import Final, NamedTuple
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import InvariantViolation
 from ledgerstone.protocol.api import ACCEPTED_FROM, OFFERED, ApiKey
 from ledgerstone.protocol.codec import decode_request, encode_response

@@ -6,10 +6,10 @@ tests/property/test_single_produce_against_codec.py compares the two.
 """
 
 import struct
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Final
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.protocol.codec import encode_response
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.produce import (

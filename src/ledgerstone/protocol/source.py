@@ -6,9 +6,9 @@ Compiled codecs do not report fields themselves; when one fails, the failing lin
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.protocol.notation import FieldSpec, MessageSpec, StructSpec
 
 FORMATS: Final = {

@@ -4,10 +4,10 @@ They are byte for byte Kafka's. The state machine above never sees them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from struct import Struct
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import CorruptRecord
 from ledgerstone.protocol.codec import decode, encode
 from ledgerstone.protocol.message import Message

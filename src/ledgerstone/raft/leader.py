@@ -5,8 +5,8 @@ epoch is committed. The leader's own log counts as far as it is synced, and only
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.raft.messages import Fetch
 from ledgerstone.raft.replica import NO_DIRECTORY, ReplicaKey
 from ledgerstone.raft.voter_change import VoterChange

@@ -4,9 +4,9 @@ One partition, one topic, one replica: everything Kafka's messages carry beyond 
 `wire`, which translates. Error codes are Kafka's.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.raft.replica import NO_NODE, Listener, OffsetAndEpoch, Peer, ReplicaKey
 from ledgerstone.raft.voters import Voter, VoterSet

@@ -1,7 +1,8 @@
 """Requests on their way: one for each peer, found again by correlation id. Pure."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from ledgerstone.dataclasses import dataclass
 
 NEVER: Final = 1 << 62
 

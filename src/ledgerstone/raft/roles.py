@@ -3,8 +3,7 @@
 Who becomes what, and when, is the table in README.md; `quorum` makes the moves.
 """
 
-from dataclasses import dataclass, field
-
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import InvariantViolation
 from ledgerstone.raft.ballots import Ballots
 from ledgerstone.raft.leader import Leader

@@ -1,7 +1,6 @@
 """What a replica needs to know at its start: its identity and its timeouts. Pure."""
 
-from dataclasses import dataclass
-
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.raft.replica import Listener, Peer, ReplicaKey, peer_of
 from ledgerstone.raft.voters import DYNAMIC_VERSION, STATIC_VERSION, Voter
 

@@ -1,7 +1,6 @@
 """A change of the voter set that a leader has accepted and not yet answered. Pure."""
 
-from dataclasses import dataclass
-
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.raft.voters import Voter
 
 

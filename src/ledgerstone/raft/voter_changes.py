@@ -5,8 +5,7 @@ waits until a record of the leader's own epoch is committed, which is what a kno
 means; before that, the set of an earlier leader may still be undone.
 """
 
-from dataclasses import replace
-
+from ledgerstone.dataclasses import replace
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import Message
 from ledgerstone.raft import fencing

@@ -1,9 +1,9 @@
 """The voter set: an immutable value, and the three changes it allows. Pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.raft.replica import Listener, Peer, ReplicaKey, peer_of
 
 # kraft.version 1 brings directory ids and voters that change while the quorum runs.

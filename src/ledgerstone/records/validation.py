@@ -5,10 +5,10 @@ stamped in place; it is rebuilt only if its codec or its offset deltas must chan
 is not modified.
 """
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple, NoReturn, Protocol
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import (
     CorruptRecord,
     InvalidRecord,

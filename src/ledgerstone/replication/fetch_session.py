@@ -8,10 +8,10 @@ run out.
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ledgerstone.clock import Dice
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import (
     FetchSessionIdNotFound,
     FetchSessionTopicIdError,

@@ -3,9 +3,9 @@
 Grade D, through the log. Which bytes to fetch is decided in `fetching`; here they enter the log.
 """
 
-from dataclasses import dataclass
 from typing import Protocol
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import OffsetOutOfRange
 from ledgerstone.metadata.image import NO_LEADER, PartitionImage
 from ledgerstone.records.batch import HEADER_SIZE, read_header

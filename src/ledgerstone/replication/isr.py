@@ -9,9 +9,9 @@ it was added, and a member that is being dropped may still be elected.
 
 import enum
 from collections.abc import Callable, Container, Iterable
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.metadata.image import BrokerImage, PartitionImage
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.types import NO_OFFSET

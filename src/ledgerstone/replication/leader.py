@@ -4,8 +4,7 @@ Grade D, through the log. `isr` says how far the in-sync replicas have got; noth
 high watermark. A follower whose progress is not known yet holds it back.
 """
 
-from dataclasses import dataclass
-
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import NotEnoughReplicas, NotLeaderOrFollower, UnknownLeaderEpoch
 from ledgerstone.metadata.image import PartitionImage
 from ledgerstone.records.validation import Origin

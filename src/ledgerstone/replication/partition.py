@@ -3,9 +3,9 @@
 Grade D, through its log. The metadata gives the role; `leader` and `follower` say what it means.
 """
 
-from dataclasses import dataclass, field
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import (
     FencedLeaderEpoch,
     InvariantViolation,

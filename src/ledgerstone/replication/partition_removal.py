@@ -6,9 +6,9 @@ this; a partition with one replica, or one that is not compacted, is not coordin
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import CorruptFile, LogStorageError
 from ledgerstone.fs import join
 from ledgerstone.replication.follower import Follower

@@ -8,9 +8,9 @@ Offsets are exclusive bounds. A log is *clean to* x if none of its records is su
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.types import INT64_MAX, NO_LEADER_EPOCH
 
 # What a log without records covers: there is nothing in it that could be superseded.

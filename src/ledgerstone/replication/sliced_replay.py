@@ -7,10 +7,10 @@ committed: then no answer can rest on a record that is lost.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from ledgerstone.clock import Clock
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import CorruptRecord, Damage, StorageError
 from ledgerstone.replication.partition import Partition
 from ledgerstone.storage.filenames import Kind

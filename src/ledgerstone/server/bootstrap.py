@@ -11,11 +11,11 @@ import errno
 import logging
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.config.broker import BrokerConfig, Listener
+from ledgerstone.dataclasses import dataclass, replace
 from ledgerstone.errors import ConfigError, LedgerstoneError
 from ledgerstone.fs import Filesystem
 from ledgerstone.metadata.broker_life import Registration
@@ -24,14 +24,15 @@ from ledgerstone.metadata.image import Endpoint
 from ledgerstone.records.kernels import load
 from ledgerstone.replication.fetch_session import FetchSessions
 from ledgerstone.replication.hosted_partitions import HostedPartitions
+from ledgerstone.security.authorizer import Authorizer
 from ledgerstone.server.accepting import Listening
-from ledgerstone.server.broker import Broker
+from ledgerstone.server.broker import Broker, Dispatch
 from ledgerstone.server.cluster_start import ClusterStart
 from ledgerstone.server.cluster_stop import leave_cluster, stop_quorum
 from ledgerstone.server.controller_link import ControllerLink
 from ledgerstone.server.controlling.composition import link_of
 from ledgerstone.server.directories.opening import open_log_dirs
-from ledgerstone.server.dispatch import CONTROLLER_HANDLED, HANDLED, dispatch
+from ledgerstone.server.dispatch import CONTROLLER_HANDLED, HANDLED, dispatch, dispatch_through
 from ledgerstone.server.erasing.scans import Scans
 from ledgerstone.server.formatting.checking import check_formatted, read_bootstrap_records
 from ledgerstone.server.groups.shards import HostedShards
@@ -43,6 +44,7 @@ from ledgerstone.server.log_agents import build_log_agents
 from ledgerstone.server.producer_ids import ProducerIds
 from ledgerstone.server.quorum.opening import open_quorum
 from ledgerstone.server.runtime import Runtime
+from ledgerstone.server.stages import Stages
 from ledgerstone.server.tombstones.holds import TombstoneHolds
 from ledgerstone.server.transactions.shards import TransactionShards
 from ledgerstone.storage.log_dirs import LogDirs
@@ -121,11 +123,12 @@ def _compose(
         image=link.image,
         newest_image=lambda: link.image,
     )
+    authorizer = _authorizer(config)
     broker = Broker(
         config=config,
         clock=world.clock,
         dice=world.dice,
-        dispatch=dispatch,
+        dispatch=_dispatch(authorizer),
         handled=HANDLED,
         controller_handled=CONTROLLER_HANDLED,
         log_dirs=log_dirs,
@@ -142,6 +145,7 @@ def _compose(
         cleaning=agents.cleaning,
         near_tombstones=agents.near_tombstones,
         anatomy=agents.anatomy,
+        authorizer=authorizer,
     )
     if config.cluster.is_configured:
         partitions.cleaning_knowledge = agents.cleaning.knowledge()
@@ -152,6 +156,23 @@ def _compose(
         return broker
     _begin_alone(broker)
     return broker
+
+
+def _authorizer(config: BrokerConfig) -> Authorizer | None:
+    if not config.authorizer_class_name:
+        return None
+    return Authorizer(
+        super_users=config.super_users, allows_without_acls=config.allow_everyone_if_no_acl_found
+    )
+
+
+def _dispatch(authorizer: Authorizer | None) -> Dispatch:
+    if authorizer is None:
+        return dispatch
+    # A broker without ACLs does without it, and without what it imports.
+    from ledgerstone.server.authorising.stage import authorised
+
+    return dispatch_through(Stages(authorised=authorised(authorizer)))
 
 
 def _begin_alone(broker: Broker) -> None:

@@ -10,12 +10,12 @@ connections share, so that an idle connection owns none.
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.config.broker import BrokerConfig
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import KafkaError, StorageError, UnknownTopicId
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.protocol.message import ApiMessage
@@ -24,13 +24,13 @@ from ledgerstone.protocol.wire import ProtocolViolation
 from ledgerstone.replication.fetch_session import FetchSessions
 from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.replication.partition import Partition
+from ledgerstone.security.authorizer import Authorizer
 from ledgerstone.server.agents import Agents
 from ledgerstone.server.anatomy.book import AnatomyBook
 from ledgerstone.server.cleaning.agent import Cleaning
 from ledgerstone.server.controller_link import ControllerLink
 from ledgerstone.server.directories.agent import Directories
 from ledgerstone.server.effects import Close, Dial, Effect, Resume, Send
-from ledgerstone.server.enveloping import EnvelopedRequest
 from ledgerstone.server.erasing.agent import Erasing
 from ledgerstone.server.erasing.scans import Scans
 from ledgerstone.server.following import Following
@@ -52,10 +52,12 @@ from ledgerstone.server.request import (
     Answer,
     Disconnect,
     Encoded,
+    InnerRequest,
     Later,
     Parked,
     Request,
     Response,
+    outermost,
 )
 from ledgerstone.server.results import Result
 from ledgerstone.server.session import DEFAULT_LISTENER
@@ -114,6 +116,8 @@ class Broker:
     cleaning: Cleaning
     near_tombstones: NearTombstoneWatch
     anatomy: AnatomyBook
+    # None: everybody may do everything.
+    authorizer: Authorizer | None = None
     counters: Counters = field(default_factory=Counters)
     purgatory: Purgatory = field(default_factory=Purgatory)
     peers: Peers = field(init=False)
@@ -189,12 +193,15 @@ class Broker:
             erasing=self.erasing,
             markers=self.markers,
             agents=self.agents,
+            authorizer=self.authorizer,
         )
         self._add_replica_agents()
         self.agents.add_quorum(self.quorum)
         self.agents.add_dialling(self.quorum.calls.purpose, self.quorum.calls)
         self.quorum.turn = self.quorum.calls.turn = self
         self.controller_link.subscriber = self.following
+        if self.authorizer is not None:
+            self.authorizer.follow(added=self.image.acls.values())
 
     def _add_quotas(self) -> None:
         self.quota_agent = QuotaAgent(
@@ -491,8 +498,8 @@ class Broker:
 
         What came behind it is served once the machine that answers is done: its next request may
         change that very machine, or answer the one that is being handled."""
-        if isinstance(request, EnvelopedRequest):
-            assert isinstance(response, ApiMessage)
+        while isinstance(request, InnerRequest):
+            assert isinstance(response, ApiMessage), response
             response, request = request.wrapped(response), request.outer
         peer = self.peers.by_number.get(request.connection)
         if peer is None or peer.in_work is not request or peer.is_closing:
@@ -507,20 +514,22 @@ class Broker:
     def is_awaited(self, request: Request) -> bool:
         """Whether its client is still there and waits for the answer."""
         peer = self.peers.by_number.get(request.connection)
-        return peer is not None and peer.in_work is request and not peer.is_closing
+        return peer is not None and peer.in_work is outermost(request) and not peer.is_closing
 
     def finish(self, request: Request, answer: Answer | Exception) -> None:
         """Does with a handler's answer what would have been done, had it returned it itself."""
         if isinstance(answer, Later) or not self.is_awaited(request):
             return
         if isinstance(answer, Parked):
+            while isinstance(request, InnerRequest):
+                answer, request = answer.with_answer(request.wrapped), request.outer
             self.purgatory.park(request, answer)
             self.may_be_due_sooner = True
         elif answer is None:
             peer = self.peers.by_number[request.connection]
             peer.in_work = None
             if self.quotas.is_active:
-                self._charged(request, None)
+                self._charged(outermost(request), None)
             peer.wire.skip_response()
             self._answered[peer.number] = None
         elif isinstance(answer, bytes):

@@ -7,9 +7,9 @@ the call, or by its owner, which may take it back when metadata names another br
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.metadata.reachable import endpoint_of
 from ledgerstone.protocol.message import ApiMessage

@@ -11,11 +11,11 @@ back-off; requests that come meanwhile wait for that attempt or for their own de
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
 from ledgerstone import __version__
 from ledgerstone.clock import Clock
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import UnsupportedVersion
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.protocol.client_connection import (

@@ -11,9 +11,9 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.protocol.pieces import Piece
 from ledgerstone.server.accepting import Listening, host_of
 from ledgerstone.server.broker import Broker

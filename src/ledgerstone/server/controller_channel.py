@@ -9,10 +9,10 @@ wait for the old one's answer.
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 from ledgerstone.clock import Clock
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.metadata.not_controller import says_not_controller
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage

@@ -1,8 +1,8 @@
 """Damage, as people and monitors are shown it, and what acknowledging it does. Grade D."""
 
-from dataclasses import asdict
 from typing import Any
 
+from ledgerstone.dataclasses import asdict
 from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.server.broker import Broker
 from ledgerstone.storage.damage_notes import OFFLINE, READ_ONLY, Note

@@ -8,9 +8,9 @@ import asyncio
 import socket
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.protocol.pieces import Piece
 from ledgerstone.server.effects import Dial
 from ledgerstone.server.results import DialFailed, Dialled

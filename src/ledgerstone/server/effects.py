@@ -17,11 +17,11 @@ The contract:
    the end of a connection, are events of the connection and come through calls of their own.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from ledgerstone.cleaner.plan import CleaningPlan
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.erasure.scan_plan import ScanPlan
 from ledgerstone.erasure.verifiers import VerifierQuestion
 from ledgerstone.protocol.pieces import Piece

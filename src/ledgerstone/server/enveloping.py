@@ -6,9 +6,9 @@ the envelope itself, so the broker looks for the active controller without openi
 """
 
 import ipaddress
-from dataclasses import dataclass, field
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import (
     InvalidRequest,
     KafkaError,
@@ -26,7 +26,7 @@ from ledgerstone.protocol.messages.principal import DefaultPrincipalData
 from ledgerstone.protocol.record_codec import UnknownRecord, decode_record_value
 from ledgerstone.protocol.wire import ProtocolViolation
 from ledgerstone.security.principal import Principal
-from ledgerstone.server.request import Request
+from ledgerstone.server.request import InnerRequest, Request
 from ledgerstone.server.session import Session
 
 # APIs that Kafka's brokers forward.
@@ -55,10 +55,8 @@ _ADDRESS_BYTES: Final = (4, 16)
 
 
 @dataclass(slots=True, eq=False)
-class EnvelopedRequest(Request):
-    """A request in an envelope; `outer` is the one that its connection waits for."""
-
-    outer: Request = field(kw_only=True)
+class EnvelopedRequest(InnerRequest):
+    """A request in an envelope."""
 
     def wrapped(self, response: ApiMessage) -> EnvelopeResponse:
         if says_not_controller(response):
@@ -93,6 +91,15 @@ def opened(
     session = Session(host, outer.session.listener, principal, is_controller_listener=True)
     inner = EnvelopedRequest(outer.connection, *header, session, outer.received_ms, outer=outer)
     return inner, message
+
+
+def is_enveloped(request: Request) -> bool:
+    """Whether a broker has forwarded it for a client."""
+    while isinstance(request, InnerRequest):
+        if isinstance(request, EnvelopedRequest):
+            return True
+        request = request.outer
+    return False
 
 
 def refused(error: KafkaError) -> EnvelopeResponse:

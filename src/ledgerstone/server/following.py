@@ -6,12 +6,13 @@ the metadata is committed by then.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.metadata.replay import Replayed
 from ledgerstone.metadata.topic_names import CONSUMER_OFFSETS, ERASURES, TRANSACTION_STATE
 from ledgerstone.replication.hosted_partitions import HostedPartitions
+from ledgerstone.security.authorizer import Authorizer
 from ledgerstone.server.agents import Agents
 from ledgerstone.server.cleaning.work import CleaningWork
 from ledgerstone.server.effects import Effect
@@ -57,6 +58,7 @@ class Following:
     erasing: Erasing
     markers: PartitionMarkers
     agents: Agents
+    authorizer: Authorizer | None = None
     # Of a broker of a cluster: it fetches what others lead.
     replicating: "Replicating | None" = None
 
@@ -68,6 +70,9 @@ class Following:
         turn = self.turn
         self.disk.accepted(str(METADATA_PARTITION))
         image, delta = applied
+        if self.authorizer is not None:
+            # First: nothing that the same batch brings may be seen by those who lost their rights.
+            self.authorizer.follow(removed=delta.acls_removed, added=delta.acls_added)
         self.partitions.apply(delta, image)
         for topic in delta.topics_deleted:
             self.near_tombstones.forget(topic.name)

@@ -6,11 +6,11 @@ answered once every marker is committed or refused, so that the coordinator may 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
 from ledgerstone.clock import Clock
 from ledgerstone.coordinator.turn import TxnMarker
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import KafkaError, LogStorageError, NotLeaderOrFollower, StorageError
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.metadata.topic_names import CONSUMER_OFFSETS

@@ -5,8 +5,9 @@ what Kafka has no name for begins with `ledgerstone_`.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from ledgerstone.dataclasses import dataclass, field
 
 Labels = tuple[tuple[str, str], ...]
 

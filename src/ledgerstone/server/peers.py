@@ -7,11 +7,11 @@ is not read until others have given some back. A muted peer is not read until it
 
 import heapq
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.config.security_protocol import SecurityProtocol
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.protocol.api import ApiKey
 from ledgerstone.protocol.frame_memory import FIRST_PART_BYTES, MAX_SPARES, FrameMemory
 from ledgerstone.protocol.server_connection import (

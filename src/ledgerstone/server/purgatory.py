@@ -7,8 +7,8 @@ its answer or with the error that its attempt raised: the others that were due d
 
 import heapq
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.server.request import Encoded, Parked, Request
 from ledgerstone.types import TopicPartition

@@ -2,9 +2,9 @@
 
 import enum
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from ledgerstone.dataclasses import dataclass, field, replace
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.pieces import Piece
 from ledgerstone.server.session import Session
@@ -40,6 +40,24 @@ class Encoded(NamedTuple):
     pieces: list[Piece]
 
 
+@dataclass(slots=True, eq=False, kw_only=True)
+class InnerRequest(Request):
+    """A request made of another one; `outer` is what its connection waits for, or was made of a
+    third one in turn."""
+
+    outer: Request
+
+    def wrapped(self, response: ApiMessage) -> ApiMessage:
+        """The answer to the outer request, made of the answer to this one."""
+        raise NotImplementedError
+
+
+def outermost(request: Request) -> Request:
+    while isinstance(request, InnerRequest):
+        request = request.outer
+    return request
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parked:
     """Not now: `attempt` is tried when one of `keys` grows, and a last time at the deadline.
@@ -50,6 +68,17 @@ class Parked:
     deadline_ms: int
     keys: Iterable[TopicPartition] = field(default=())
     woken: Callable[[TopicPartition], bool] | None = None
+
+    def with_answer(self, wrapped: Callable[[ApiMessage], ApiMessage]) -> "Parked":
+        """The same, with something done to the answer."""
+        attempt = self.attempt
+
+        def attempt_and_wrap(time_is_up: bool) -> ApiMessage | None:
+            answer = attempt(time_is_up)
+            assert not isinstance(answer, Encoded), "encoded before it was whole"
+            return None if answer is None else wrapped(answer)
+
+        return replace(self, attempt=attempt_and_wrap)
 
 
 class Later(enum.Enum):

@@ -6,10 +6,11 @@ login sets the principal, a quota mutes.
 """
 
 import enum
-from dataclasses import dataclass
 from typing import Final
 
 from ledgerstone.config.security_protocol import SecurityProtocol
+from ledgerstone.dataclasses import dataclass
+from ledgerstone.security.authorizer import Rights
 from ledgerstone.security.principal import ANONYMOUS, Principal
 from ledgerstone.server.quotas.charges import Charges
 
@@ -38,4 +39,6 @@ class Session:
     is_controller_listener: bool = False
     # Counters of its last client id, while quotas are set; only `ClientQuotas` sets them.
     charges: Charges | None = None
+    # What the principal may do, once a request was authorised; None: nobody is refused anything.
+    rights: Rights | None = None
     protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT

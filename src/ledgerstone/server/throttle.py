@@ -5,8 +5,9 @@ at once, and the others of the same minute only as a number.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final
+
+from ledgerstone.dataclasses import dataclass, field
 
 INTERVAL_MS: Final = 60_000
 # Longest text from outside in such a line.

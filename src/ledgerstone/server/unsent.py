@@ -5,8 +5,9 @@ that waits, but many connections are many answers; above the limit the largest g
 that of somebody who reads.
 """
 
-from dataclasses import dataclass, field
 from typing import Final
+
+from ledgerstone.dataclasses import dataclass, field
 
 MAX_UNSENT_BYTES: Final = 256 << 20
 

@@ -13,11 +13,11 @@ backoff.ms`, and saves them a round trip with all of their records.
 import enum
 import heapq
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
 from ledgerstone.clock import Clock
 from ledgerstone.config.broker import BrokerConfig
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import KafkaError
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.protocol.error_codes import ErrorCode

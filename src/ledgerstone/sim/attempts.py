@@ -5,9 +5,9 @@ the offsets it sent, and what was asked for at its end. Nothing here says how it
 (`decisions`), and what they say must agree with what clients were told.
 """
 
-from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.sim.model import NodeModel
 from ledgerstone.sim.world import Violation
 from ledgerstone.types import TopicPartition

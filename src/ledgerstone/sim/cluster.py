@@ -5,9 +5,9 @@ queue of events; a broker that dials others is one more host of that network.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.sim import faults
 from ledgerstone.sim.model import NodeModel
 from ledgerstone.sim.network import Network, Weather

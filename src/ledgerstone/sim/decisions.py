@@ -8,11 +8,11 @@ coordinator are what is judged by this.
 import enum
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from ledgerstone.coordinator.group_records import OffsetEntry, read_record
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.protocol.codec import decode
 from ledgerstone.protocol.messages.txn_records import TransactionLogKey, TransactionLogValue
 from ledgerstone.records.batch import BatchHeader, iter_headers

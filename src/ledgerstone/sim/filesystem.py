@@ -12,11 +12,11 @@ The model has three layers:
 
 import errno
 import os
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import NoReturn
 
 from ledgerstone.clock import Clock, Dice
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import LogDirLocked
 from ledgerstone.fs import join
 from ledgerstone.sim.platter import (

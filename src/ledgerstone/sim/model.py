@@ -6,10 +6,10 @@ power loss may take facts back, and only those above what the log called durable
 every append is synced, none.
 """
 
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.records.batch import iter_headers
 from ledgerstone.records.record import iter_records
 from ledgerstone.sim.node import Node

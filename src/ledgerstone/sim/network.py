@@ -7,10 +7,10 @@ listener twice, as when a SYN is sent again; the twin never says anything.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.world import World
 

@@ -6,9 +6,9 @@ of its own.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from ledgerstone.config.broker import BrokerConfig, Listener
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import LedgerstoneError
 from ledgerstone.fs import FileSlice
 from ledgerstone.protocol.pieces import Piece

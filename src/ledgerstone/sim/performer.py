@@ -7,11 +7,11 @@ Workers are `Stepwise`: they stop at every file they make and at every group the
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
 from ledgerstone.cleaner.plan import CleanedGroup
 from ledgerstone.cleaner.worker import clean
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.scan_messages import report_message, report_of
 from ledgerstone.erasure.worker import scan
 from ledgerstone.fs import Filesystem

@@ -5,10 +5,10 @@ unsynced changes survive in any mix of sectors, a directory's unsynced names as 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from ledgerstone.clock import Dice
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.fs import join
 
 SECTOR_BYTES = 512

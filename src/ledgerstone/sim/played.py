@@ -1,8 +1,8 @@
 """What came of a run, for every simulator that plays seeds. Part of sim."""
 
-from dataclasses import dataclass, field
 from typing import Protocol
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.sim.shrink import Shrinkable
 from ledgerstone.sim.world import Violation
 

@@ -11,8 +11,8 @@ seed draws, and it has every fault written out, so that faults can be taken away
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
+from ledgerstone.dataclasses import dataclass, replace
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.script_text import Fault, read_script, script_of
 

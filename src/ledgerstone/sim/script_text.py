@@ -9,9 +9,9 @@ be taken away one by one.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
+from ledgerstone.dataclasses import dataclass, field, fields
 from ledgerstone.sim.dice import SeededDice
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.sim.played import Outcome, Played
 from ledgerstone.sim.shrink import Simpler, shrink
 

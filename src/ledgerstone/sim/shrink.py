@@ -5,9 +5,10 @@ were. A candidate is kept if the same checker still fails, whatever it says.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import Field, replace
+from dataclasses import Field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
+from ledgerstone.dataclasses import replace
 from ledgerstone.sim.script_text import Fault
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ clients asked for and were told (`attempts`), and with what the broker believes.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import NoReturn
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.sim.attempts import TxnAttempt, TxnBook
 from ledgerstone.sim.decisions import (

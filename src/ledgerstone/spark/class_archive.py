@@ -10,10 +10,10 @@ import hashlib
 import os
 import subprocess
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.records.kernels.cache import CacheRefused, cache_directory, prepare_directory
 from ledgerstone.spark.java import JavaHome
 

@@ -6,11 +6,11 @@ offset is the number of the next batch, the metadata lists the transactions. Met
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ledgerstone.client.committed import CommittedOffset
 from ledgerstone.client.txn_session import Prepared
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.spark.errors import WriteFailed
 from ledgerstone.types import TopicPartition
 

@@ -6,7 +6,6 @@ GIL. Records missing at the start or the end are data loss, never a silent jump.
 
 import logging
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import chain
 from typing import Final
 
@@ -14,6 +13,7 @@ from ledgerstone.client.ahead import one_ahead
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.fetcher import FetchConfig, Fetched, Fetcher
 from ledgerstone.client.offsets import list_offsets
+from ledgerstone.dataclasses import replace
 from ledgerstone.errors import OffsetOutOfRange
 from ledgerstone.spark.errors import HOW_TO_GO_ON, DataLoss, TopicRecreated, said_recreated
 from ledgerstone.spark.offsets import EARLIEST, LATEST

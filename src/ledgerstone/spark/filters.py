@@ -6,7 +6,6 @@ records from it, which is why `narrowed` has to know about it.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +23,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
+from ledgerstone.dataclasses import dataclass, replace
 from ledgerstone.spark.planning import OffsetRange
 from ledgerstone.types import INT64_MAX, TopicPartition
 

@@ -13,10 +13,10 @@ import shutil
 import stat
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import LedgerstoneError
 from ledgerstone.records.kernels.cache import cache_directory, prepare_directory
 

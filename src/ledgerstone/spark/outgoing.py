@@ -4,7 +4,6 @@ Rows without headers are encoded by whole columns; rows with headers one by one 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ledgerstone.client.producer_id import ProducerId
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.records.batch import MAGIC, TRANSACTIONAL_FLAG, BatchHeader
 from ledgerstone.records.builder import RecordHeaders, build_batch, seal_batch
 from ledgerstone.records.compression import compress

@@ -5,9 +5,9 @@ are split only if the options ask for more tasks, or for smaller ones.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.spark.offsets import Offsets
 from ledgerstone.types import TopicPartition
 

@@ -6,7 +6,6 @@ within a partition.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from ledgerstone.client.blocking import Client
@@ -14,6 +13,7 @@ from ledgerstone.client.grouping import by_topic
 from ledgerstone.client.numbering import IdempotentNumbering, Numbering
 from ledgerstone.client.producer_id import ProducerId
 from ledgerstone.client.rounds import PartitionAnswer
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.produce import (
     ProducePartitionData,

@@ -6,12 +6,12 @@ aborted transactions are not read, and a query that may have missed deletes fail
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 from ledgerstone.client.cluster import Endpoint
 from ledgerstone.client.isolation_level import IsolationLevel
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import ConfigError
 from ledgerstone.spark import kafka_options
 from ledgerstone.spark.offsets import EARLIEST, LATEST, Offsets, parse_offsets

@@ -4,7 +4,6 @@ Spark's data source API has no column pruning: the schema a user gives is the pr
 is not in it is never copied out of the batches.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
@@ -21,6 +20,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import ConfigError
 from ledgerstone.spark.read_options import Rows
 

@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -18,6 +17,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.records.kernels.cache import cache_directory
 from ledgerstone.spark.class_archive import ClassArchive, archive_for, keep_when_ended
 from ledgerstone.spark.java import find_java

@@ -4,7 +4,6 @@ The columns are those of Spark's Kafka connector, and `timestamp`, which that ca
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from pyspark.sql.types import (
@@ -18,6 +17,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import ConfigError
 from ledgerstone.records.batch import Codec
 from ledgerstone.spark import kafka_options

@@ -6,9 +6,9 @@ The bytes of a segment are divided into disjoint classes that add up to the byte
 records by their uncompressed lengths. Rules in README.md, "Anatomy".
 """
 
-from dataclasses import asdict, dataclass
 from typing import Any, Final, NamedTuple
 
+from ledgerstone.dataclasses import asdict, dataclass
 from ledgerstone.records.compression import DEFAULT_DECOMPRESSION_LIMIT
 from ledgerstone.types import TopicPartition
 

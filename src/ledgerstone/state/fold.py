@@ -6,12 +6,12 @@ to get those, show it the batches again, and it picks the survivors.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
 from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
 
+from ledgerstone.dataclasses import dataclass, fields
 from ledgerstone.records.batch import CODEC_MASK
 from ledgerstone.records.compression import DEFAULT_DECOMPRESSION_LIMIT
 from ledgerstone.records.kernels import Arena, Batches, Columns, Hashes, hash_keys, scan

@@ -4,10 +4,10 @@ A manifest comes from a file, so every type and range is checked before use.
 """
 
 import json
-from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
 from ledgerstone.client.isolation_level import IsolationLevel
+from ledgerstone.dataclasses import asdict, dataclass, fields
 from ledgerstone.state.content import checksum_text
 from ledgerstone.state.fold import FoldCounts
 from ledgerstone.state.topic_state import (

@@ -4,7 +4,6 @@ The next response is fetched while the current one is folded: kernels release th
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ledgerstone.client.ahead import one_ahead
@@ -12,6 +11,7 @@ from ledgerstone.client.blocking import Client
 from ledgerstone.client.fetcher import FetchConfig, Fetched, Fetcher
 from ledgerstone.client.isolation_level import IsolationLevel
 from ledgerstone.client.offsets import EARLIEST, LATEST, list_offsets
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.types import TopicPartition
 
 FETCH_BYTES: Final = 8 << 20

@@ -5,11 +5,11 @@ still be resumed, `fold` does the work.
 """
 
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.isolation_level import IsolationLevel
+from ledgerstone.dataclasses import replace
 from ledgerstone.errors import KafkaError
 from ledgerstone.records.kernels.hashing import SEED_SIZE
 from ledgerstone.state.fold import Fold

@@ -1,9 +1,9 @@
 """The state of a topic: the folds of its partitions, and what they add up to. Pure."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ledgerstone.client.isolation_level import IsolationLevel
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import LedgerstoneError
 from ledgerstone.state.content import CHECKSUM_BITS
 from ledgerstone.state.fold import Fold, FoldCounts, FoundKey, KeyStatus

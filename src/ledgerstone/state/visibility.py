@@ -6,11 +6,11 @@ abort marker ends it.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ledgerstone.dataclasses import replace
 from ledgerstone.errors import CorruptRecord
 from ledgerstone.records.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG
 from ledgerstone.records.control import ControlType, read_control_record

@@ -8,10 +8,10 @@ reads no data, so starts stay fast.
 
 import json
 import logging
-from dataclasses import dataclass, field
 from typing import Any, Final
 from zlib import crc32
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.fs import Filesystem
 from ledgerstone.storage.checkpoints import read_if_exists, write_atomically
 

@@ -7,9 +7,9 @@ when a start finds that the damage is gone. Damage that left a gap stays listed,
 import json
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
+from ledgerstone.dataclasses import asdict, dataclass, field, replace
 from ledgerstone.errors import Damage
 from ledgerstone.fs import Filesystem
 from ledgerstone.storage.checkpoints import read_if_exists, write_atomically

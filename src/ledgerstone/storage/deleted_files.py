@@ -10,9 +10,9 @@ be unlinked too early, or forgotten and never unlinked.
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.fs import Filesystem, join, parent_of
 
 

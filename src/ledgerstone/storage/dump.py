@@ -7,10 +7,10 @@ lists the fields of all facts.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import CorruptFile, KafkaError, StorageError
 from ledgerstone.fs import Filesystem, join, name_of
 from ledgerstone.storage import filenames

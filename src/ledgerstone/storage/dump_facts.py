@@ -7,9 +7,9 @@ in `dump_log`.
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.fs import Filesystem, name_of
 from ledgerstone.storage import filenames
 from ledgerstone.storage.dump_history import HistoryFacts

@@ -6,9 +6,9 @@ the fields that `ledgerstone dump` shows, and checks their types.
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import CorruptFile
 from ledgerstone.fs import Filesystem
 from ledgerstone.storage.checkpoints import read_if_exists

@@ -4,9 +4,9 @@ Read-only; holds one window of the file at a time. The fields are in docs/dump.m
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import KafkaError
 from ledgerstone.fs import File, Filesystem
 from ledgerstone.records import kernels

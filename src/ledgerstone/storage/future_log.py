@@ -9,9 +9,9 @@ the wish: a start that finds one throws away what is in it and copies again.
 """
 
 from contextlib import closing
-from dataclasses import dataclass, field
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import StorageError
 from ledgerstone.fs import Filesystem, join, name_of
 from ledgerstone.storage.filenames import (

@@ -12,11 +12,11 @@ append leaves the log as it was.
 import errno
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Final, NamedTuple, NoReturn
 
 from ledgerstone.clock import Clock, Dice
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import (
     Damage,
     InvariantViolation,

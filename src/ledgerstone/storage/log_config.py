@@ -5,12 +5,12 @@ made in a test with `LogConfig(segment_bytes=210)` behaves like a topic with tha
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 from ledgerstone.config.setting import Value
 from ledgerstone.config.topic import TOPIC_DEFAULTS as _DEFAULT
 from ledgerstone.config.topic import TOPIC_KEYS, resolve_topic
+from ledgerstone.dataclasses import dataclass, field, fields
 from ledgerstone.records.batch import Codec, TimestampType
 from ledgerstone.records.validation import AppendRules
 

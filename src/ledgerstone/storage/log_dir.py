@@ -8,10 +8,10 @@ offline; the layer above reacts.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from ledgerstone.clock import Clock, Dice
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import LogStorageError
 from ledgerstone.fs import FileLock, Filesystem, join, parent_of
 from ledgerstone.storage.damage_notes import DamageNotes

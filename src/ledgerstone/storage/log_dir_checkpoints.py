@@ -3,8 +3,7 @@
 `checkpoints`, `clean_stop` and `log_dir_files` own the files; this module decides their contents.
 """
 
-from dataclasses import dataclass, field
-
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.fs import Filesystem, join
 from ledgerstone.storage.checkpoints import OffsetCheckpoint
 from ledgerstone.storage.clean_stop import CleanStop, write_clean_stop

@@ -10,10 +10,10 @@ equal contents are equal bytes.
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from ledgerstone.config.properties import format_properties, parse_properties
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import CorruptFile
 from ledgerstone.fs import Filesystem, parent_of
 from ledgerstone.storage.checkpoints import read_if_exists, write_atomically

@@ -5,10 +5,10 @@ serve. Damage goes to the notes; README.md, "Damage".
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from ledgerstone.clock import Clock, Dice
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import CorruptFile, Damage, DamagedLog, KafkaError, StorageError
 from ledgerstone.fs import Filesystem, join
 from ledgerstone.records.compression import Codecs

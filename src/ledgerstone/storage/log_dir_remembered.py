@@ -7,9 +7,9 @@ or deleted.
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import CorruptFile, Damage
 from ledgerstone.fs import Filesystem, join
 from ledgerstone.storage.checkpoints import OffsetCheckpoint

@@ -11,10 +11,10 @@ there is no other replica and no other directory, so partitions refuse writes on
 import errno
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ledgerstone.clock import Clock, Dice
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import StorageError
 from ledgerstone.fs import Filesystem, join
 from ledgerstone.storage.damage_notes import DamageNotes, Note

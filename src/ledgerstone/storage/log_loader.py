@@ -6,10 +6,10 @@ swap protocol; `settle_interrupted_swap` is its right-hand column.
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ledgerstone.clock import Clock, Dice
+from ledgerstone.dataclasses import dataclass, field, replace
 from ledgerstone.errors import CorruptFile, CorruptRecord, Damage, DamagedLog
 from ledgerstone.fs import Filesystem, join
 from ledgerstone.records.compression import Codecs

@@ -11,9 +11,9 @@ nothing is changed and the log is not opened.
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import CorruptFile, CorruptRecord, Damage, DamagedLog
 from ledgerstone.records.batch import BatchHeader
 from ledgerstone.storage.damage_search import looks_torn, next_good_batch

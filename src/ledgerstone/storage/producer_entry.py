@@ -3,9 +3,9 @@
 Contract in README.md. `producer_state` holds the table of these.
 """
 
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Self
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import InvalidProducerEpoch, OutOfOrderSequence
 from ledgerstone.records.batch import BatchHeader, increment_sequence
 from ledgerstone.storage.producer_snapshot import SnapshotEntry

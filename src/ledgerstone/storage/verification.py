@@ -7,9 +7,9 @@ of its own, and the append must bring the guard that is still in place. A marker
 does the first batch. Contract in README.md.
 """
 
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import InvalidTxnState, OutOfOrderSequence
 from ledgerstone.records.batch import BatchHeader
 

@@ -5,10 +5,10 @@ payloads decompressed in a thread, and the loop runs other work every few record
 """
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.fs import FileSlice
 from ledgerstone.records.batch import BatchHeader, iter_headers

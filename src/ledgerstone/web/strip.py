@@ -6,9 +6,9 @@ to scale, to stay visible: boxes have a minimum width, parts a minimum height.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.server.anatomy.partition import PartitionAnatomy, SegmentAnatomy
 from ledgerstone.state.anatomy_plan import Shares
 

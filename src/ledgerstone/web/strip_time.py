@@ -5,9 +5,9 @@ become one, with the number of tombstones it stands for.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.server.anatomy.partition import Horizon, PartitionAnatomy
 from ledgerstone.web.strip import LETTER, WIDTH
 from ledgerstone.web.wording import grouped, span

@@ -9,9 +9,9 @@ writes nothing any more, a stopped one might.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, TypeVar
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.workers.conversation import (
     Conversation,
     DoneReport,

@@ -5,9 +5,9 @@ worker may be silent, and gives one up after four looks in a row that heard noth
 rather than time: an owner that was itself stopped for a while must not blame its workers.
 """
 
-from dataclasses import dataclass, field
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.types import INT64_MAX
 
 LOOKS: Final = 4

@@ -1,6 +1,6 @@
 """Records into images, and what a broker learns from the difference of two."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pytest
 
@@ -14,7 +14,9 @@ from ledgerstone.metadata.image import (
     ResourceType,
     SupportedFeature,
 )
+from ledgerstone.metadata.record_images import acl_of
 from ledgerstone.metadata.replay import FENCE, apply
+from ledgerstone.metadata.snapshot import snapshot_records
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.metadata_records import (
     AbortTransactionRecord,
@@ -237,17 +239,16 @@ def test_the_level_of_kraft_version_is_not_a_matter_of_the_image() -> None:
 
 # -- records that are only kept ------------------------------------------------------------------
 
-ACL = AccessControlEntryRecord(A, 2, "t", 3, "User:a", "*", 3, 3)
 SCRAM = UserScramCredentialRecord("ann", 1, b"salt", b"stored", b"server", 4096)
 TOKEN = DelegationTokenRecord("User:a", "User:b", ["User:c"], 1, 2, 3, "token")
 QUOTA = ClientQuotaRecord([ClientQuotaEntity("user", None)], "producer_byte_rate", 10.0)
 
 
 def test_what_this_release_does_not_act_on_is_kept_as_it_came() -> None:
-    image = _image(ACL, SCRAM, TOKEN, ZkMigrationStateRecord(3))
+    image = _image(SCRAM, TOKEN, ZkMigrationStateRecord(3))
 
-    assert list(image.kept.values()) == [ACL, SCRAM, TOKEN]
-    assert _delta(EMPTY, ACL, SCRAM, TOKEN).is_empty
+    assert list(image.kept.values()) == [SCRAM, TOKEN]
+    assert _delta(EMPTY, SCRAM, TOKEN).is_empty
 
 
 def test_of_each_key_the_newest_is_kept() -> None:
@@ -261,12 +262,11 @@ def test_of_each_key_the_newest_is_kept() -> None:
 
 def test_what_is_removed_is_gone_and_may_be_removed_again() -> None:
     removals: list[MetadataRecord] = [
-        RemoveAccessControlEntryRecord(A),
         RemoveUserScramCredentialRecord("ann", 1),
         RemoveDelegationTokenRecord("token"),
     ]
 
-    assert _image(ACL, SCRAM, TOKEN, *removals, *removals).kept == {}
+    assert _image(SCRAM, TOKEN, *removals, *removals).kept == {}
 
 
 # -- quotas --------------------------------------------------------------------------------------
@@ -284,6 +284,46 @@ def test_quotas_are_kept_by_entity_and_key_and_the_last_removal_removes_the_enti
     assert _delta(EMPTY, QUOTA).quotas_changed
     assert _delta(image, later).is_empty
     assert _image(QUOTA, named, gone, gone).client_quotas == {ann: {QUOTA.key: 30.0}}
+
+
+# -- ACLs ----------------------------------------------------------------------------------------
+
+ACL = AccessControlEntryRecord(A, 2, "t", 3, "User:a", "*", 3, 3)
+OTHER = AccessControlEntryRecord(B, 2, "t", 3, "User:b", "*", 3, 3)
+
+
+def test_acls_are_known_by_id_and_come_back_from_a_snapshot() -> None:
+    image = _image(ACL, OTHER)
+
+    assert image.acls == {A: acl_of(ACL), B: acl_of(OTHER)}
+    assert [each for each in snapshot_records(image) if type(each) is type(ACL)] == [ACL, OTHER]
+
+
+def test_delta_names_the_acls_that_came_and_went() -> None:
+    added = _delta(EMPTY, ACL, OTHER)
+    removed = _delta(_image(ACL), RemoveAccessControlEntryRecord(A), OTHER)
+
+    assert added.acls_added == (acl_of(ACL), acl_of(OTHER))
+    assert (removed.acls_removed, removed.acls_added) == ((acl_of(ACL),), (acl_of(OTHER),))
+
+
+def test_acl_that_got_another_id_has_not_changed() -> None:
+    again = AccessControlEntryRecord(B, 2, "t", 3, "User:a", "*", 3, 3)
+
+    assert _delta(_image(ACL), RemoveAccessControlEntryRecord(A), again).is_empty
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        (ACL, ACL),
+        (ACL, AccessControlEntryRecord(B, 2, "t", 3, "User:a", "*", 3, 3)),
+        (RemoveAccessControlEntryRecord(A),),
+    ],
+)
+def test_acl_that_contradicts_the_image_is_not_replayed(records: Sequence[MetadataRecord]) -> None:
+    with pytest.raises(InvariantViolation):
+        _image(*records)
 
 
 # -- transactions --------------------------------------------------------------------------------

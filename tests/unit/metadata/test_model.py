@@ -14,10 +14,12 @@ from ledgerstone.metadata.snapshot import snapshot_records
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from ledgerstone.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from ledgerstone.protocol.messages.create_acls import CreateAclsCreation, CreateAclsRequest
 from ledgerstone.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
+from ledgerstone.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from ledgerstone.protocol.messages.delete_topics import DeleteTopicsRequest
 from ledgerstone.protocol.messages.elect_leaders import ElectLeadersRequest
 from ledgerstone.protocol.messages.incremental_alter_configs import (
@@ -27,7 +29,6 @@ from ledgerstone.protocol.messages.incremental_alter_configs import (
 )
 from ledgerstone.protocol.messages.metadata_records import (
     AbortTransactionRecord,
-    AccessControlEntryRecord,
     BeginTransactionRecord,
     ClientQuotaEntity,
     ClientQuotaRecord,
@@ -36,7 +37,6 @@ from ledgerstone.protocol.messages.metadata_records import (
     EndTransactionRecord,
     FeatureLevelRecord,
     RegisterControllerRecord,
-    RemoveAccessControlEntryRecord,
     UserScramCredentialRecord,
 )
 from tests.unit.metadata.cluster import Cluster, a_topic
@@ -120,17 +120,25 @@ def _transaction(name: str, number: int) -> Step:
     return step
 
 
+def _protect(name: str, number: int) -> Step:
+    acl = CreateAclsCreation(2, name, 3 + number % 2, "User:a", "*", 2 + number, 2 + number % 2)
+    return lambda cluster: cluster.ask(CreateAclsRequest([acl, acl]))
+
+
+def _unprotect(name: str, number: int) -> Step:
+    wanted = DeleteAclsFilter(1, name, 2, None, None, 1, 1 + number % 3)
+    return lambda cluster: cluster.ask(DeleteAclsRequest([wanted]))
+
+
 def _keep(name: str, number: int) -> Step:
     records: list[MetadataRecord] = [
-        AccessControlEntryRecord(id=bytes([number] * 16), resource_name=name),
-        RemoveAccessControlEntryRecord(id=bytes([number] * 16)),
         ClientQuotaRecord([ClientQuotaEntity("user", name)], "k", float(number)),
         UserScramCredentialRecord(name, number),
         DelegationTokenRecord(token_id=name),
         RegisterControllerRecord(controller_id=number),
         FeatureLevelRecord("share.version", number % 2),
     ]
-    return lambda cluster: cluster.commit([records[number]])
+    return lambda cluster: cluster.commit([records[number % len(records)]])
 
 
 steps = st.builds(
@@ -147,6 +155,8 @@ steps = st.builds(
             _allocate,
             _heartbeat,
             _transaction,
+            _protect,
+            _unprotect,
             _keep,
         ]
     ),

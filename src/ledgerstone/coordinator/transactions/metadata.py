@@ -5,9 +5,9 @@ The names and numbers are Kafka's: the state is a byte of the record, and tools 
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.types import (
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,

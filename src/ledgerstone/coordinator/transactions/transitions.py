@@ -4,7 +4,6 @@ Whether a change is allowed was asked before; what is asked here is only that th
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from ledgerstone.coordinator.transactions.metadata import (
     AT_REST,
@@ -14,6 +13,7 @@ from ledgerstone.coordinator.transactions.metadata import (
     TransactionMetadata,
     TxnState,
 )
+from ledgerstone.dataclasses import replace
 from ledgerstone.errors import InvariantViolation, ProducerFenced
 from ledgerstone.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP, TopicPartition
 

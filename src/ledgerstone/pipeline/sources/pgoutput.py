@@ -6,9 +6,9 @@ Replication Message Formats" of PostgreSQL's documentation.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.pipeline.errors import PipelineError
 
 _NULL: Final = ord("n")

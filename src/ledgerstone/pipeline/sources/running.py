@@ -7,10 +7,10 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from ledgerstone.client.blocking import Client
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.pipeline.connecting import connect_to
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.sources.files import file_changes

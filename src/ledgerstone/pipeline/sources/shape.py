@@ -1,9 +1,9 @@
 """What a source reads: the shape of a table, how files are taken. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.sources.row_bytes import KeyFormat, key_bytes
 

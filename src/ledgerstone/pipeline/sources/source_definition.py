@@ -7,11 +7,11 @@ from: {type: postgres, location: "host=…", table: users, key: [id], version: u
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
 from typing import Any, Final, TypeVar
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.pipeline.errors import DefinitionError
 from ledgerstone.pipeline.sources.row_bytes import KeyFormat
 from ledgerstone.pipeline.sources.shape import FileMode, TableShape

@@ -3,12 +3,12 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
+from ledgerstone.dataclasses import replace
 from ledgerstone.pipeline.definition_files import cannot_be_read, yaml_said
 from ledgerstone.pipeline.errors import DefinitionError
 from ledgerstone.pipeline.sources.source_definition import (

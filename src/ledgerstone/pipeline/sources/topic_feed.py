@@ -6,7 +6,6 @@ with an idempotent producer and notes only acknowledged records.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -16,6 +15,7 @@ from ledgerstone.client.consumer import records_of
 from ledgerstone.client.fetcher import Fetcher
 from ledgerstone.client.offsets import EARLIEST, LATEST, list_offsets
 from ledgerstone.client.producer import NewRecord, Placed, Producer, ProducerConfig
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import KafkaError
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.sources.row_bytes import digest

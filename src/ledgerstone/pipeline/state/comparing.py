@@ -7,12 +7,12 @@ can prove. Keys are independent, so both sides can be split by key and compared 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.pipeline.canonical import cells_of, checksum
 from ledgerstone.pipeline.changes import one_per_key, split_bad
 from ledgerstone.pipeline.definition import Deletes

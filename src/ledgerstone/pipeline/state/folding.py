@@ -4,12 +4,12 @@ A row is the latest record of a key: key, value, offset, timestamp. A row withou
 tombstone, which tells a deleted key from one that never existed.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.pipeline.canonical import checksum
 
 SNAPSHOT_SCHEMA: Final = pa.schema(

@@ -6,7 +6,6 @@ Spark's executors. Records never pass the JVM: batches become Arrow columns in t
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -18,6 +17,7 @@ import pyarrow.parquet as pq
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.fetcher import Fetched
 from ledgerstone.client.isolation_level import IsolationLevel
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.pipeline.connecting import connect_to
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.state.erasures import ErasureTombstone

@@ -3,12 +3,12 @@
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.isolation_level import IsolationLevel
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.state.erasures import ErasureTombstone, untold_to
 from ledgerstone.pipeline.state.jobs import PartitionDone, PartitionJob, RunJobs

@@ -4,9 +4,9 @@ It comes from a file, so every field's type is checked before it is used.
 """
 
 import json
-from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from ledgerstone.dataclasses import asdict, dataclass
 from ledgerstone.pipeline.errors import PipelineError
 
 FORMAT: Final = 1

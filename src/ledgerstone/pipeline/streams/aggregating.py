@@ -8,7 +8,6 @@ that changed go to a compacted topic, an empty group as a tombstone.
 import base64
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -21,6 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from ledgerstone.client.committed import CommittedOffset
 from ledgerstone.client.producer import NewRecord, Producer, ProducerConfig
 from ledgerstone.client.txn_errors import TransactionError
+from ledgerstone.dataclasses import dataclass, replace
 from ledgerstone.pipeline.connecting import connect_to
 from ledgerstone.pipeline.definition_reading import DEFAULT_BATCH_BYTES, DEFAULT_BATCH_OFFSETS
 from ledgerstone.pipeline.errors import PipelineError

@@ -6,13 +6,13 @@ a value out. Everything between is Spark's own: filters, windows, joins. docs/st
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.pipeline.errors import PipelineError
 
 _FORMAT: Final = "ledgerstone"

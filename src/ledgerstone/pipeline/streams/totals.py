@@ -10,10 +10,10 @@ its definition: a number means nothing without the expression it came from.
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.streams.measures import (
     EXACT_FUNCTIONS,

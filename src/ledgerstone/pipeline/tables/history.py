@@ -4,13 +4,12 @@ The timeline is that of a key in a partition, in the order of offsets. Times are
 records, so a producer whose clock goes backwards makes a version that ends before it begins.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.pipeline.canonical import cells_of
 from ledgerstone.pipeline.layout import (
     DELETED,

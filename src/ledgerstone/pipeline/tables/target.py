@@ -6,12 +6,12 @@ once. One process at a time writes; the runner holds a lock.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.pipeline.layout import DELETED
 
 Positions = dict[int, int]  # partition: next offset

@@ -5,12 +5,12 @@ written is in README.md. Offsets and the order of batches never change.
 """
 
 import ctypes
-from dataclasses import dataclass, fields
 from enum import IntEnum, IntFlag
 from typing import Final
 
 import numpy as np
 
+from ledgerstone.dataclasses import dataclass, fields
 from ledgerstone.errors import InvariantViolation, RecordListTooLarge
 from ledgerstone.records.batch import CODEC_MASK, HEADER_SIZE, read_header, write_crc
 from ledgerstone.records.builder import seal_batch

@@ -6,13 +6,13 @@ that was walked, from `split` on in `Columns.arena`, which holds the decompresse
 """
 
 import ctypes
-from dataclasses import dataclass
 from typing import Final, NoReturn, Self
 
 import numpy as np
 from crc32c import crc32c
 from numpy.typing import NDArray
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import CorruptRecord, MessageTooLarge
 from ledgerstone.records.batch import (
     ATTRIBUTES_AT,

@@ -1,9 +1,9 @@
 """One partition that a fetcher follows, and what the fetcher says about it. Pure."""
 
 import enum
-from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.replication.fetch_session import PartitionKey
 from ledgerstone.replication.fetching.replica import Replica
 from ledgerstone.replication.fetching.session import Wish

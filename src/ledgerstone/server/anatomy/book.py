@@ -10,10 +10,10 @@ work.
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ledgerstone.clock import Clock
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.records.compression import decompression_limit
 from ledgerstone.server.anatomy.queue import QueueLook

@@ -1,9 +1,9 @@
 """The anatomy of one partition: what the page draws and the API tells. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+from ledgerstone.dataclasses import asdict, dataclass
 from ledgerstone.state.anatomy_plan import Shares
 
 

@@ -6,11 +6,11 @@ is. Order and reasons are those of `cleaner.selection`.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ledgerstone.cleaner.deadlines import Due, Pending, reason_now
 from ledgerstone.cleaner.selection import CleaningReason, LogToClean, kafka_candidates
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.cleaning.parts import RunningPass

@@ -5,12 +5,12 @@ controller registers as such; a node that is both does both.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.config.listeners import Listener
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.metadata.features import SUPPORTED_FEATURES
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.protocol.messages.broker_registration import (

@@ -8,9 +8,9 @@ wish of the broker is sent at once.
 """
 
 import enum
-from dataclasses import dataclass
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.broker_heartbeat import (
     BrokerHeartbeatRequest,

@@ -10,12 +10,12 @@ due goes before what is dirty.
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Final
 
 from ledgerstone.cleaner.history import Outcome, Run
 from ledgerstone.cleaner.plan import CleanedGroup, PassReport, PassStats
 from ledgerstone.cleaner.planning import CleanerSettings
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.metadata.image import ResourceType
 from ledgerstone.replication.partition import Partition

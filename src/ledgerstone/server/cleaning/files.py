@@ -6,7 +6,6 @@ what it says of partitions that are not open. The history is ours and may be los
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
 from ledgerstone.cleaner.history import (
@@ -17,6 +16,7 @@ from ledgerstone.cleaner.history import (
     last_cleaned,
 )
 from ledgerstone.cleaner.tombstone_ledger import TombstoneLedger
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import CorruptFile
 from ledgerstone.fs import Filesystem, join
 from ledgerstone.storage.checkpoints import OffsetCheckpoint, read_if_exists, write_atomically

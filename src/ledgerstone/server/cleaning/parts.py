@@ -3,13 +3,13 @@
 What is done with them is in `work` and `agent`.
 """
 
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ledgerstone.cleaner.deadlines import Due
 from ledgerstone.cleaner.history import Run
 from ledgerstone.cleaner.plan import CleanedGroup, CleaningPlan
 from ledgerstone.cleaner.selection import CleaningReason, LogFacts, LogToClean
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.types import TopicPartition
 
 

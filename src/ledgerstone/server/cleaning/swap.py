@@ -13,9 +13,9 @@ Crash here, between any two: the table "Crash points of a swap" in storage/READM
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ledgerstone.cleaner.plan import CleanedGroup
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.cleaning.needs import DiskTrouble, SharedFlushes

@@ -4,7 +4,6 @@
 """
 
 import logging
-from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ledgerstone.cleaner.cleaning_state import CleaningStates
@@ -14,6 +13,7 @@ from ledgerstone.cleaner.open_txn import OpenTxn
 from ledgerstone.cleaner.planning import CleanerSettings, facts_of, needs_times
 from ledgerstone.cleaner.selection import measure
 from ledgerstone.clock import Clock
+from ledgerstone.dataclasses import dataclass, field, replace
 from ledgerstone.replication.partition import Partition
 from ledgerstone.replication.partition_removal import CleaningKnowledge, RemovalStanding
 from ledgerstone.server.cleaning.files import CleaningFiles

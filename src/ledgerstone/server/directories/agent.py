@@ -7,10 +7,10 @@ the metadata log, the process ends: whatever it would say next could be wrong.
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from ledgerstone.clock import Clock
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import (
     KafkaError,
     LogDirNotFound,

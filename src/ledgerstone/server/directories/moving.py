@@ -12,10 +12,10 @@ directory that is about to fail, and at a crash in the middle its word says whic
 import enum
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from ledgerstone.clock import Clock
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import LogStorageError, StorageError
 from ledgerstone.replication.directory_assignment import DirectoryAssignment
 from ledgerstone.replication.hosted_partitions import HostedPartitions

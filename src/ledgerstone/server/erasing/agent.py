@@ -5,9 +5,9 @@ Grade D. The journal says which erasures there are, and whoever leads it runs th
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.key_print import journal_key_of
 from ledgerstone.erasure.scan_plan import ScanReport, SearchReport
 from ledgerstone.erasure.secrets_file import load

@@ -4,12 +4,12 @@ Made anew for each look at all erasures: what belongs to a partition is found ou
 belongs to a tombstone once for each file that it is in. Contract: erasure/facts.py.
 """
 
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ledgerstone.cleaner.open_txn import OpenTxn
 from ledgerstone.cleaner.selection import CleaningReason
 from ledgerstone.clock import Clock
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.erasure import Erasure, Stage, Tombstone
 from ledgerstone.erasure.facts import BlockingTxn, PartitionFacts
 from ledgerstone.erasure.life import REST_MS

@@ -6,12 +6,12 @@ erasure, and what that takes is remembered. Contract: erasure/README.md, "Known 
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from ledgerstone.cleaner.tombstone_ledger import MAX_MISSED, TombstoneLedger
 from ledgerstone.coordinator.offsets import CommittedOffset
+from ledgerstone.dataclasses import dataclass, field, replace
 from ledgerstone.erasure.changes import group_name
 from ledgerstone.erasure.erasure import Erasure
 from ledgerstone.erasure.facts import GroupPosition

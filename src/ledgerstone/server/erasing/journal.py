@@ -10,11 +10,11 @@ erasure/README.md, "Journal" and "Chain".
 import json
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, NamedTuple
 
 from ledgerstone.clock import Clock
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.erasure import Erasure
 from ledgerstone.erasure.journal import (
     SECRETS_KEY,

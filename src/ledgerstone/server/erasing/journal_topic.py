@@ -2,9 +2,9 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.erasure.journal import ERASURES_TOPIC
 from ledgerstone.errors import LogStorageError, NotController
 from ledgerstone.metadata.image import ConfigResource, MetadataImage, ResourceType

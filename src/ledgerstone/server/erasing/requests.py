@@ -6,9 +6,9 @@ the journal.
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.erasure import changes
 from ledgerstone.erasure.audit_headers import check_text
 from ledgerstone.erasure.erasure import Erasure, Evidence, Stage

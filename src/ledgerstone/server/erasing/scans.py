@@ -6,9 +6,9 @@ effect with the next tick. Plans hold secrets, so nothing of them is logged or a
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.places import places_json
 from ledgerstone.erasure.scan_plan import (
     LiveSegment,

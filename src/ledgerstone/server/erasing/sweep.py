@@ -5,9 +5,9 @@ scans are started at the end of a sweep, for all that wait for one.
 """
 
 import logging
-from dataclasses import dataclass, field
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.erasure import Erasure, Stage
 from ledgerstone.erasure.rounds import Round, make_round
 from ledgerstone.erasure.steps import Step

@@ -4,9 +4,9 @@ Nothing here knows a key: an erasure is shown by its id and the keyed hash that 
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 from typing import Any, Final
 
+from ledgerstone.dataclasses import asdict
 from ledgerstone.erasure.changes import accepted_hits
 from ledgerstone.erasure.erasure import TRANSITIONS, Erasure, ReplicaScan, ScanOutcome, Stage
 from ledgerstone.erasure.facts import Facts, sort_findings

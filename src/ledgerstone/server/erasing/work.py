@@ -8,11 +8,11 @@ call.
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.config.broker import BrokerConfig
+from ledgerstone.dataclasses import dataclass, field, replace
 from ledgerstone.erasure.erasure import Erasure, ReplicaScan, Stage
 from ledgerstone.erasure.facts import SearchOutcome
 from ledgerstone.erasure.forecast import Forecast

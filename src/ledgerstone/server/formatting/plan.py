@@ -7,10 +7,10 @@ that are added later).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from ledgerstone.clock import Dice
 from ledgerstone.config.broker import BrokerConfig
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import FormatRefused
 from ledgerstone.metadata.releases import initial_features
 from ledgerstone.raft.replica import Listener, ReplicaKey

@@ -7,10 +7,10 @@ itself is ever overwritten.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Final
 
 from ledgerstone.clock import Clock
+from ledgerstone.dataclasses import replace
 from ledgerstone.errors import StorageError
 from ledgerstone.fs import Filesystem, join
 from ledgerstone.metadata.releases import feature_records

@@ -7,7 +7,6 @@ Gaining a partition loads its shard, losing it sends everybody to the next coord
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ledgerstone.clock import Clock, Dice
@@ -19,6 +18,7 @@ from ledgerstone.coordinator.shard import GroupShard
 from ledgerstone.coordinator.turn import Answer as ShardAnswer
 from ledgerstone.coordinator.turn import GroupConfig, Now, RequestContext, TurnOutcome, TxnMarker
 from ledgerstone.coordinator.txn_offset_requests import error_of_marker
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,

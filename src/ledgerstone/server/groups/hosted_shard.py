@@ -7,12 +7,12 @@ with its producer's id; its end is a control batch.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import partial
 
 from ledgerstone.coordinator.failures import refused_after_append
 from ledgerstone.coordinator.shard import GroupShard
 from ledgerstone.coordinator.turn import Answer, Now, TurnOutcome, TxnMarker
+from ledgerstone.dataclasses import dataclass, replace
 from ledgerstone.errors import NotLeaderOrFollower
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.records.builder import RecordParts, build_batch

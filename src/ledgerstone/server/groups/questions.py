@@ -5,8 +5,8 @@ once all of its parts are.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.server.request import Request
 

@@ -46,7 +46,14 @@ from ledgerstone.server.handlers.fetch_reading import (
     without_quiet,
 )
 from ledgerstone.server.metrics import add
-from ledgerstone.server.request import Answer, Encoded, Parked, Request
+from ledgerstone.server.request import (
+    Answer,
+    Encoded,
+    InnerRequest,
+    Parked,
+    Request,
+    outermost,
+)
 from ledgerstone.types import TopicPartition
 
 _FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
@@ -69,7 +76,7 @@ def handle(broker: Broker, request: Request, message: FetchRequest) -> Answer:
         return FetchResponse(error_code=error.code)
     if reader.is_follower:
         # Replication has throttles of its own.
-        request.is_charged = True
+        outermost(request).is_charged = True
     elif broker.quotas.is_active:
         message.max_bytes = min(message.max_bytes, broker.quotas.most_fetched(request))
         message.min_bytes = min(message.min_bytes, message.max_bytes)
@@ -183,7 +190,7 @@ def _resolve(
         wishes=list(wishes.values()),
         forgotten=forgotten,
         uses_topic_ids=by_id,
-        is_privileged=reader.is_follower,
+        is_privileged=reader.is_follower and not reader.is_impostor,
         now_ms=broker.clock.monotonic_ms(),
     )
 
@@ -229,7 +236,8 @@ def _respond(
         return _held_back(broker, context, throttle_ms)
     context.answer(told)
     _count_all(broker, reader, answers)
-    return Encoded(body)
+    # What was taken away of a request has to be added to its answer yet.
+    return response if isinstance(request, InnerRequest) else Encoded(body)
 
 
 def _held_back(broker: Broker, context: FetchContext, throttle_ms: int) -> FetchResponse:

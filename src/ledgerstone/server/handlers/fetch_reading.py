@@ -13,6 +13,7 @@ from ledgerstone.errors import (
     NotLeaderOrFollower,
     OffsetOutOfRange,
     StorageError,
+    TopicAuthorizationFailed,
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
@@ -29,6 +30,8 @@ from ledgerstone.replication.leader import Leader
 from ledgerstone.replication.partition import Partition
 from ledgerstone.replication.partition_removal import FollowerReport
 from ledgerstone.replication.replica_selector import replica_in_rack
+from ledgerstone.security.acl import AclOperation
+from ledgerstone.security.authorizer import Rights
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.request import Request
 from ledgerstone.storage.log_reader import FetchIsolation, read, visible_end
@@ -39,7 +42,7 @@ _FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
 _CONSUMER: Final = -1
 ISOLATION_LEVELS: Final = {0: FetchIsolation.HIGH_WATERMARK, 1: FetchIsolation.TXN_COMMITTED}
 # Kafka finds these out before it reads, and says "no aborted transactions" instead of nothing.
-_UNKNOWN: Final = (UnknownTopicOrPartition, UnknownTopicId)
+_UNKNOWN: Final = (UnknownTopicOrPartition, UnknownTopicId, TopicAuthorizationFailed)
 
 Find = Callable[[TopicPartition], Partition | None]
 
@@ -54,9 +57,30 @@ class Reader(NamedTuple):
     # Consumers that know of racks may read from followers.
     is_for_leader: bool
     listener: str
+    rights: Rights | None
     rack: str = ""
     # Of live brokers that a consumer with a rack can reach, if replicas are chosen by rack.
     racks: Mapping[int, str | None] | None = None
+
+    @property
+    def is_impostor(self) -> bool:
+        """Says that it is a replica, and is no broker."""
+        return (
+            self.is_follower
+            and self.rights is not None
+            and not self.rights.may_on_cluster(AclOperation.CLUSTER_ACTION)
+        )
+
+    def check_may_read(self, broker: Broker, key: PartitionKey) -> None:
+        """An id that nobody has is unknown to everybody, but for impostors."""
+        if self.rights is None:
+            return
+        if self.is_impostor:
+            raise TopicAuthorizationFailed("a replica without CLUSTER_ACTION on the cluster")
+        if not self.is_follower:
+            found = name_of(broker, key)
+            if found is not None and not self.rights.may_on_topic(AclOperation.READ, found.topic):
+                raise TopicAuthorizationFailed(f"no READ on {found.topic}")
 
 
 class Found(NamedTuple):
@@ -89,6 +113,7 @@ def reader_of(broker: Broker, request: Request, message: FetchRequest) -> Reader
         FetchIsolation.LOG_END if is_follower else isolation,
         is_follower or version < _FIRST_VERSION_WITH_RACK,
         listener,
+        request.session.rights,
         message.rack_id,
         racks,
     )
@@ -118,6 +143,7 @@ def read_all(
     """`is_first_time`: not again for a request that waited, so the follower has asked just now."""
     left = min(message.max_bytes, broker.config.fetch_max_bytes)
     tells = reader.is_follower and is_first_time
+    has_rights = reader.rights is not None
     total = 0
     is_urgent = has_committed = False
     answers = []
@@ -125,6 +151,8 @@ def read_all(
         answer = empty_answer(wish.key.partition)
         size = 0
         try:
+            if has_rights:
+                reader.check_may_read(broker, wish.key)
             partition = broker.partition_of(wish.key.topic, wish.key.partition)
             if reader.racks is not None:
                 _prefer_replica(reader, partition, wish, answer)
@@ -182,7 +210,7 @@ def without_quiet(
     """The wishes of an incremental fetch that have to be read. A follower asks for everything it
     follows again and again, and most of that stands still: of a partition that is as it was told,
     only the time of the fetch is noted."""
-    if not reader.is_follower:
+    if not reader.is_follower or reader.is_impostor:
         return wishes
     registered = broker.image.brokers.get(reader.replica_id)
     if registered is None or registered.broker_epoch != reader.broker_epoch:

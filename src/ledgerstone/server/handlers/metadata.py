@@ -39,10 +39,10 @@ ALL_CLUSTER_OPERATIONS: Final = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 1
 
 
 def handle(broker: Broker, request: Request, message: MetadataRequest) -> Answer:
-    refusal = _not_understood(request, message)
+    refusal = not_understood(request, message)
     if refusal is not None:
         return refusal
-    missing = _to_create(broker, request, message)
+    missing = to_create(broker, request, message)
     if not missing:
         return _response(broker, request, message)
 
@@ -58,7 +58,7 @@ def _response(broker: Broker, request: Request, message: MetadataRequest) -> Met
     image, version = broker.image, request.api_version
     names_listener = version >= _FIRST_VERSION_WITH_LISTENER_NOT_FOUND
     view = PartitionView(image, request.session.listener, names_listener=names_listener)
-    if _wants_all(request, message):
+    if wants_all(request, message):
         topics = [_describe(view, request, topic) for topic in image.topics.values()]
     else:
         assert message.topics is not None
@@ -82,7 +82,7 @@ def _response(broker: Broker, request: Request, message: MetadataRequest) -> Met
     return response
 
 
-def _not_understood(request: Request, message: MetadataRequest) -> MetadataResponse | None:
+def not_understood(request: Request, message: MetadataRequest) -> MetadataResponse | None:
     """A null name needs an id, and ids count from version 12 on. Kafka then says nothing else."""
     asked = message.topics or []
     nameless = [each for each in asked if each.name is None]
@@ -100,11 +100,11 @@ def _not_understood(request: Request, message: MetadataRequest) -> MetadataRespo
     )
 
 
-def _wants_all(request: Request, message: MetadataRequest) -> bool:
+def wants_all(request: Request, message: MetadataRequest) -> bool:
     return message.topics is None or (request.api_version == 0 and not message.topics)
 
 
-def _to_create(broker: Broker, request: Request, message: MetadataRequest) -> list[str]:
+def to_create(broker: Broker, request: Request, message: MetadataRequest) -> list[str]:
     """Topics that are asked for, do not exist, and may be created for the asking."""
     allowed = (
         message.allow_auto_topic_creation

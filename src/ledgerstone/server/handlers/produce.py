@@ -69,7 +69,7 @@ def handle(broker: Broker, request: Request, message: ProduceRequest | SinglePro
     if request.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS:
         for topic in message.topic_data:
             topic.name = broker.topic_name(topic.topic_id) or ""
-    if any(_transactional(message)):
+    if any(transactional(message)):
         return _handle_transactional(broker, request, message)
     return _append_all(broker, request, message)
 
@@ -79,7 +79,7 @@ def _handle_single(broker: Broker, request: Request, message: SingleProduce) -> 
     acks, index, records = message.acks, message.index, message.records
     topic = broker.topic_name(message.topic_id) if message.topic_id else message.topic
     if topic is None or is_transactional_batch(records):
-        return handle(broker, request, _whole(message))
+        return handle(broker, request, as_request(message))
     topic_partition = TopicPartition(topic, index)
     waiting: Waiting = {}
     try:
@@ -106,7 +106,7 @@ def _handle_single(broker: Broker, request: Request, message: SingleProduce) -> 
     return answered(broker, request, acks, message.timeout_ms, response, waiting)
 
 
-def _whole(message: SingleProduce) -> ProduceRequest:
+def as_request(message: SingleProduce) -> ProduceRequest:
     data = ProducePartitionData(index=message.index, records=message.records)
     topic = ProduceTopicData(name=message.topic, topic_id=message.topic_id, partition_data=[data])
     return ProduceRequest(acks=message.acks, timeout_ms=message.timeout_ms, topic_data=[topic])
@@ -115,7 +115,7 @@ def _whole(message: SingleProduce) -> ProduceRequest:
 # -- transactions -----------------------------------------------------------------------------
 
 
-def _transactional(message: ProduceRequest) -> "list[tuple[TopicPartition, WritableBuffer]]":
+def transactional(message: ProduceRequest) -> "list[tuple[TopicPartition, WritableBuffer]]":
     return [
         (TopicPartition(topic.name, data.index), data.records)
         for topic in message.topic_data
@@ -130,7 +130,7 @@ def _handle_transactional(broker: Broker, request: Request, message: ProduceRequ
         return refused_whole(broker, request, message, code)
     producers: dict[tuple[int, int], None] = {}
     sequences: dict[TopicPartition, int] = {}
-    for topic_partition, records in _transactional(message):
+    for topic_partition, records in transactional(message):
         if topic_partition.partition not in broker.image.partition_numbers(topic_partition.topic):
             continue  # refused for that
         header = read_header(records)

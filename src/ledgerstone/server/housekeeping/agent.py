@@ -6,11 +6,11 @@ due. Syncing and unlinking files take time, so these leave as effects.
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Final
 
 from ledgerstone.clock import Clock
 from ledgerstone.config.broker import BrokerConfig
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import StorageError
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.server.effects import Effect, Flush, Unlink

@@ -5,9 +5,9 @@ A full disk refuses every batch, and may do so for hours: a line each would fill
 
 import logging
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import KafkaError
 from ledgerstone.fs import Filesystem, join
 from ledgerstone.types import TopicPartition

@@ -1,7 +1,6 @@
 """Flushes under way: one fsync at a time for each partition. Grade D, through the logs."""
 
-from dataclasses import dataclass, field
-
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.effects import Flush
 from ledgerstone.types import TopicPartition

@@ -4,10 +4,10 @@ Grade D.
 """
 
 import logging
-from dataclasses import dataclass
 from typing import Final
 
 from ledgerstone.clock import Clock
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import StorageError
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.housekeeping.disk_watch import DiskWatch

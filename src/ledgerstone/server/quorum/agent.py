@@ -12,10 +12,10 @@ voter lies to no one but itself; whoever asked gets the error, and nothing is bu
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from ledgerstone.clock import Clock
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import (
     InvariantViolation,
     LogStorageError,

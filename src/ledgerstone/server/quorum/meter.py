@@ -1,8 +1,9 @@
 """What a replica measures of itself: elections, commits, what it has applied. Pure."""
 
 from collections import deque
-from dataclasses import dataclass, field
 from typing import Final
+
+from ledgerstone.dataclasses import dataclass, field
 
 # An average is over this many of the latest measurements.
 _KEPT: Final = 64

@@ -6,13 +6,13 @@ if that is empty, from the log and the snapshots that a format wrote.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.config.cluster import ClusterConfig
 from ledgerstone.config.listeners import Listener as ConfigListener
+from ledgerstone.dataclasses import replace
 from ledgerstone.errors import KafkaError
 from ledgerstone.protocol.wire import ProtocolViolation
 from ledgerstone.raft.events import Now

@@ -1,9 +1,9 @@
 """Writes a snapshot of our own, in a thread. Grade D, through the disk it is handed."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.fs import Filesystem
 from ledgerstone.metadata.records import encode_records
 from ledgerstone.protocol.message import MetadataRecord

@@ -29,7 +29,7 @@ from ledgerstone.quotas.mutations import MutationQuota
 from ledgerstone.quotas.rate import NO_BOUND
 from ledgerstone.quotas.windows import Windows
 from ledgerstone.server.quotas.charges import Charges
-from ledgerstone.server.request import Encoded, Request, Response
+from ledgerstone.server.request import Encoded, Request, Response, outermost
 from ledgerstone.server.session import Session
 from ledgerstone.types import INT32_MAX
 
@@ -139,7 +139,7 @@ class ClientQuotas:
     def fetched(self, request: Request, size: int, now_ms: int) -> int:
         """How long the client of a fetch has to wait; then its answer must be empty. `size` is that
         of the answer."""
-        request.is_charged = True
+        outermost(request).is_charged = True
         charges = self._current(request)
         by_bytes = 0 if charges.fetch is None else charges.fetch.record(size, now_ms)
         by_time = 0 if charges.request is None else charges.request.record(0, now_ms)

@@ -8,7 +8,6 @@ end says which of them it was: a broker that dies in between believes the worst.
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ledgerstone.cleaner.deadlines import Pending
@@ -17,6 +16,7 @@ from ledgerstone.cleaner.plan import CleaningPlan, OffsetSpan, PassReport
 from ledgerstone.cleaner.tombstone_ledger import MissedDeletes, groups_behind
 from ledgerstone.cleaner.tombstone_ranges import expired
 from ledgerstone.clock import Clock
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.cleaning.files import CleaningFiles
 from ledgerstone.server.throttle import shown

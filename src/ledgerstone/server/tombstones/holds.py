@@ -4,11 +4,11 @@ What a hold means is in `cleaner.holds`; a setting of the topic names the groups
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from ledgerstone.cleaner.holds import EVERY_GROUP, NO_HOLDS, GroupHold, Holds
 from ledgerstone.coordinator.offsets import CommittedOffset
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.metadata.topic_names import INTERNAL_TOPICS
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.types import TopicPartition

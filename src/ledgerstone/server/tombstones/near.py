@@ -8,9 +8,9 @@ tombstones go to the wrong partition is looked at in `stray`.
 
 import logging
 from collections import deque
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.records.records_facts import NearKind, NearTombstones
 from ledgerstone.server.metrics import MetricSample
 from ledgerstone.server.throttle import LogThrottle

@@ -9,11 +9,11 @@ are known by keyed hashes under a seed that lives as long as its search.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
 from ledgerstone.cleaner.planning import CleanerSettings
 from ledgerstone.clock import Clock, Dice
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.key_print import KeyPrint
 from ledgerstone.erasure.scan_plan import KeyPrints, SearchPlan, SearchReport
 from ledgerstone.errors import KafkaError

@@ -5,12 +5,12 @@ transactions at once. Whichever: if one partition cannot be added, none of the t
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
 from ledgerstone.coordinator.transactions.metadata import EPOCH_PER_TRANSACTION
 from ledgerstone.coordinator.transactions.turn import Decided, ProducerRef
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.metadata.topic_names import INTERNAL_TOPICS
 from ledgerstone.protocol.error_codes import ErrorCode

@@ -7,7 +7,6 @@ request, markers included: so an answered commit is a visible one, though nobody
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from ledgerstone.clock import Clock
@@ -22,6 +21,7 @@ from ledgerstone.coordinator.transactions.turn import (
     TxnOutcome,
 )
 from ledgerstone.coordinator.turn import Now
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,

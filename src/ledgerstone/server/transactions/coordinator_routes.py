@@ -9,10 +9,10 @@ new coordinator is asked.
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from ledgerstone.coordinator.transactions.transaction_records import by_topic
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import KafkaError
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.metadata.image import NO_LEADER, MetadataImage

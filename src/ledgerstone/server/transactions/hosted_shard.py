@@ -5,12 +5,12 @@ they true, and answered.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 
 from ledgerstone.coordinator.transactions.shard import TransactionShard
 from ledgerstone.coordinator.transactions.turn import DecidedAnswer, TxnOutcome, refused
 from ledgerstone.coordinator.turn import Now
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.records.validation import Origin
 from ledgerstone.replication.partition import Partition

@@ -8,10 +8,10 @@ answer of the old one, which may never come.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from ledgerstone.coordinator.transactions.transaction_records import by_topic
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.protocol.error_codes import ErrorCode

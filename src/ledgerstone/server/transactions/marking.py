@@ -2,11 +2,11 @@
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from ledgerstone.coordinator.transactions.transaction_records import by_topic
 from ledgerstone.coordinator.transactions.turn import UnwrittenMarkers
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -13,6 +12,7 @@ from ledgerstone.coordinator.transactions.turn import (
     UnwrittenMarkers,
 )
 from ledgerstone.coordinator.turn import Now
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import KafkaError, LogStorageError, StorageError
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.protocol.messages.write_txn_markers import WriteTxnMarkersResponse

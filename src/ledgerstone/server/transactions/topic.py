@@ -1,10 +1,10 @@
 """__transaction_state: created when the first producer asks for its coordinator. Grade D."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.coordinator.partitioning import partition_for
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import CoordinatorNotAvailable, NotCoordinator
 from ledgerstone.metadata.image import NO_LEADER, MetadataImage
 from ledgerstone.metadata.topic_names import TRANSACTION_STATE, auto_creation

@@ -1,7 +1,6 @@
 """What the members of one group know together: who led a generation, and who owned what in it."""
 
-from dataclasses import dataclass, field
-
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.protocol.messages.join_group import JoinGroupResponse
 from ledgerstone.sim.model import CommitModel, NodeModel
 from ledgerstone.sim.world import Violation

@@ -4,8 +4,7 @@ A batch that got no answer is sent again as it is, until it is acknowledged. Onl
 has forgotten the producer, which power loss may do, are the batches numbered anew under a new id.
 """
 
-from dataclasses import dataclass
-
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.init_producer_id import (

@@ -10,9 +10,9 @@ connection that they gave up is at its end.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest

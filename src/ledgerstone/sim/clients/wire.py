@@ -2,8 +2,8 @@
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.protocol.codec import decode_response, encode_request
 from ledgerstone.protocol.framing import FrameReader, frame_prefix
 from ledgerstone.protocol.headers import (

@@ -2,8 +2,8 @@
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
 
+from ledgerstone.dataclasses import dataclass, field, fields
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.metadata.replay import apply
 from ledgerstone.protocol.message import ApiMessage, MetadataRecord

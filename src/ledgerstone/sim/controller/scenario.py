@@ -3,9 +3,9 @@
 The same form as the quorum's scenarios, whose configuration and faults it extends.
 """
 
-from dataclasses import dataclass, replace
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass, replace
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.quorum import scenario as quorum
 from ledgerstone.sim.script_text import Fault, FaultRange, draw_faults, read_script, script_of

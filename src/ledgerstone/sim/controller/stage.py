@@ -1,7 +1,6 @@
 """What all processes of a simulated cluster share. Part of sim."""
 
-from dataclasses import dataclass, field
-
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.sim.controller.judge import ClusterJudge
 from ledgerstone.sim.controller.replication import Replication
 from ledgerstone.sim.controller.scenario import Config

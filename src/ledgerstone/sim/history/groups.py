@@ -5,8 +5,8 @@ so a fetch may return a commit unless another one lies wholly between the two.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.sim.history.facts import Anomaly, HistoryFacts, TxnFate
 from ledgerstone.sim.history.operations import OffsetCommitted, OffsetFetched, OpOutcome
 

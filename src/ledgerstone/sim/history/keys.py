@@ -7,8 +7,8 @@ every older value of its key is gone from every replica.
 import math
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.sim.history.facts import Anomaly, HistoryFacts, TxnFate
 from ledgerstone.sim.history.operations import LogRead, OpOutcome, Sent
 from ledgerstone.types import TopicPartition

@@ -11,9 +11,10 @@ have their default may be left out.
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import MISSING, fields
+from dataclasses import MISSING
 from typing import Any, Final
 
+from ledgerstone.dataclasses import fields
 from ledgerstone.errors import LedgerstoneError
 from ledgerstone.sim.history.operations import (
     Assigned,

@@ -7,9 +7,9 @@ in the record (in its value; a tombstone carries it in a header), so a reader ca
 
 import enum
 import math
-from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.types import TopicPartition
 
 

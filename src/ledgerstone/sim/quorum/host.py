@@ -1,8 +1,8 @@
 """What there is to see of a node from outside: its disk, its replica, its state. Part of sim."""
 
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.raft.hard_state import HardState
 from ledgerstone.raft.leader import Leader
 from ledgerstone.raft.node import RaftNode

@@ -1,8 +1,8 @@
 """One node of a simulated quorum: a process with a replica, its disk, its clock. Part of sim."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
+from ledgerstone.dataclasses import replace
 from ledgerstone.errors import CorruptFile, LedgerstoneError
 from ledgerstone.raft import messages
 from ledgerstone.raft.events import Asked, Event, Now, Resign, Stop

@@ -1,9 +1,9 @@
 """Requests and answers of one node: sent, delivered, matched with who asked. Part of sim."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.raft import messages
 from ledgerstone.raft.events import Answered, Event, Failed, Reply, Send
 from ledgerstone.sim.quorum.checkers import Checkers

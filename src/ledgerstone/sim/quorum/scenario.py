@@ -10,9 +10,9 @@ out.
     9000 split nodes=24 ms=6000
 """
 
-from dataclasses import dataclass, replace
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass, replace
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.script_text import Fault, FaultRange, draw_faults, read_script, script_of
 

@@ -3,8 +3,7 @@
 After each step only the nodes that acted are looked at, and of those only partitions that changed.
 """
 
-from dataclasses import dataclass, field
-
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.metadata.image import MetadataImage, PartitionImage
 from ledgerstone.metadata.topic_names import CONSUMER_OFFSETS, ERASURES, TRANSACTION_STATE
 from ledgerstone.records.batch import iter_headers

@@ -5,9 +5,9 @@ there they await on a loop, here each wait is an event.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 from ledgerstone.config.broker import Listener
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import LedgerstoneError
 from ledgerstone.protocol.pieces import Piece
 from ledgerstone.server.broker import Broker

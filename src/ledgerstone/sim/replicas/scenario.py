@@ -1,8 +1,8 @@
 """What a run of whole brokers is made of: a seed, a configuration, faults. As text, and back."""
 
-from dataclasses import dataclass, replace
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass, replace
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.script_text import Fault, FaultRange, draw_faults, read_script, script_of
 

@@ -4,8 +4,7 @@ Writers also keep keys of `ledger`, which is compacted. Readers of both isolatio
 Workers die, come back, or stand still while another process takes their place: zombies.
 """
 
-from dataclasses import dataclass
-
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.records.batch import Codec
 from ledgerstone.sim.attempts import TxnBook
 from ledgerstone.sim.clients.admin import Admin

@@ -6,10 +6,10 @@ and a state that is right only because it is old does not pass.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from ledgerstone.client.offsets import LATEST, list_offsets
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.testing.broker import LedgerstoneBroker
 from ledgerstone.testing.conformance.driving import Driver
 from ledgerstone.testing.conformance.task import ConsumerTask, State

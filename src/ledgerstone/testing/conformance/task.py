@@ -1,8 +1,9 @@
 """The input of a consumer under test, and the interface it must offer. Grade P."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+from ledgerstone.dataclasses import dataclass, field
 
 
 @dataclass(slots=True, kw_only=True)

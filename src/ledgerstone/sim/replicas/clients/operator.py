@@ -1,9 +1,9 @@
 """An operator: creates the topics, then reassigns, elects and deletes records. Part of sim."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

@@ -4,9 +4,9 @@ It is a consumer that assigns itself its partitions: commits go without a member
 `assign()` does.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.offset_commit import (
     OffsetCommitRequest,

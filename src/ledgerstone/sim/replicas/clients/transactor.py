@@ -6,9 +6,9 @@ already asked for: then nobody can tell.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest

@@ -4,9 +4,9 @@ One batch is under way at a time: what was not acknowledged is sent again as it 
 patience is over gives the batch up, unknown, and goes on under another producer id.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.init_producer_id import InitProducerIdRequest
 from ledgerstone.protocol.messages.produce import (

@@ -1,0 +1,159 @@
+"""Who may do what: the rules of Kafka's StandardAuthorizer. Pure. Rules in README.md."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from ledgerstone.security.acl import (
+    CLUSTER_NAME,
+    WILDCARD,
+    Acl,
+    AclOperation,
+    AclResourceType,
+    PatternType,
+    PermissionType,
+    bits_of,
+    host_text,
+)
+from ledgerstone.security.acl_index import AclIndex
+from ledgerstone.security.principal import Principal
+
+# Answers that a session remembers. One that asks for more names starts over.
+_MOST_REMEMBERED: Final = 4096
+# Any name does; Kafka asks for this one.
+_SOME_NAME: Final = "hardcode"
+
+_OPERATIONS: Final[Mapping[AclResourceType, tuple[AclOperation, ...]]] = {
+    AclResourceType.TOPIC: (
+        AclOperation.READ,
+        AclOperation.WRITE,
+        AclOperation.CREATE,
+        AclOperation.DELETE,
+        AclOperation.ALTER,
+        AclOperation.DESCRIBE,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+    ),
+    AclResourceType.GROUP: (
+        AclOperation.READ,
+        AclOperation.DELETE,
+        AclOperation.DESCRIBE,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+    ),
+    AclResourceType.CLUSTER: (
+        AclOperation.CREATE,
+        AclOperation.ALTER,
+        AclOperation.DESCRIBE,
+        AclOperation.CLUSTER_ACTION,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+        AclOperation.IDEMPOTENT_WRITE,
+    ),
+}
+# What there is to be allowed on each type of resource, as the bits that answers show.
+OPERATION_BITS: Final = {
+    resource: sum(1 << operation for operation in operations)
+    for resource, operations in _OPERATIONS.items()
+}
+
+
+class Authorizer:
+    """The ACLs of the cluster, and the settings of this node."""
+
+    __slots__ = ("allows_without_acls", "index", "super_users")
+
+    def __init__(
+        self, *, super_users: Iterable[str] = (), allows_without_acls: bool = False
+    ) -> None:
+        self.index = AclIndex()
+        self.super_users = frozenset(super_users)
+        self.allows_without_acls = allows_without_acls
+
+    def follow(self, *, removed: Iterable[Acl] = (), added: Iterable[Acl] = ()) -> None:
+        for acl in removed:
+            self.index.remove(acl)
+        for acl in added:
+            self.index.add(acl)
+
+    def rights_of(self, principal: Principal, host: str) -> "Rights":
+        return Rights(self, principal, host)
+
+
+class Rights:
+    """What one principal may do from one host. Remembers what it was asked until an ACL changes."""
+
+    __slots__ = ("_allowed", "_authorizer", "_epoch", "_host", "_name", "is_super", "principal")
+
+    def __init__(self, authorizer: Authorizer, principal: Principal, host: str) -> None:
+        self.principal = principal
+        self._authorizer = authorizer
+        self._name = str(principal)
+        self._host = host_text(host)
+        self.is_super = self._name in authorizer.super_users
+        self._epoch = authorizer.index.epoch
+        # Bits of what is allowed, by type and name.
+        self._allowed: dict[tuple[int, str], int] = {}
+
+    def may(self, operation: int, resource_type: int, name: str) -> bool:
+        return bool(self.bits(resource_type, name) >> operation & 1)
+
+    def may_on_cluster(self, operation: int) -> bool:
+        return self.may(operation, AclResourceType.CLUSTER, CLUSTER_NAME)
+
+    def may_on_topic(self, operation: int, name: str) -> bool:
+        return self.may(operation, AclResourceType.TOPIC, name)
+
+    def shown_bits(self, resource_type: AclResourceType, name: str) -> int:
+        """What answers say of the operations that are allowed on a resource."""
+        return self.bits(resource_type, name) & OPERATION_BITS[resource_type]
+
+    def bits(self, resource_type: int, name: str) -> int:
+        """Every operation that is allowed on a resource; bit 3 is READ."""
+        index = self._authorizer.index
+        if self._epoch != index.epoch:
+            self._allowed.clear()
+            self._epoch = index.epoch
+        remembered = self._allowed.get((resource_type, name))
+        if remembered is not None:
+            return remembered
+        if len(self._allowed) >= _MOST_REMEMBERED:
+            self._allowed.clear()
+        found = self._allowed[resource_type, name] = self._find(resource_type, name)
+        return found
+
+    def _find(self, resource_type: int, name: str) -> int:
+        if self.is_super:
+            return bits_of(AclOperation.ALL)
+        index = self._authorizer.index
+        allowed, denied = index.bits_for(self._name, self._host, resource_type, name)
+        if self._authorizer.allows_without_acls and not index.has_acls_on(resource_type, name):
+            return bits_of(AclOperation.ALL)
+        return allowed & ~denied
+
+    def may_on_some(self, operation: int, resource_type: int) -> bool:
+        """Whether there may be a resource of the type, under whatever name, that the operation is
+        allowed on. Implied operations do not count, as in Kafka."""
+        if self.may(operation, resource_type, _SOME_NAME):
+            return True
+        allowed: dict[tuple[int, str], None] = {}
+        denied: set[tuple[int, str]] = set()
+        acls = self._authorizer.index.acls_of(self._name, self._host, resource_type)
+        for acl in acls:
+            if acl.operation not in (operation, AclOperation.ALL):
+                continue
+            pattern = (acl.pattern_type, acl.resource_name)
+            if acl.permission_type == PermissionType.ALLOW:
+                allowed[pattern] = None
+            else:
+                denied.add(pattern)
+        everything = (PatternType.LITERAL, WILDCARD)
+        if everything in denied or everything in allowed:
+            return everything not in denied
+        return any(not _is_covered(*pattern, denied) for pattern in allowed)
+
+
+def _is_covered(pattern_type: int, name: str, denied: set[tuple[int, str]]) -> bool:
+    """Whether nothing is left of what a pattern allows."""
+    if pattern_type == PatternType.LITERAL and (PatternType.LITERAL, name) in denied:
+        return True
+    return any((PatternType.PREFIXED, name[:end]) in denied for end in range(1, len(name) + 1))
