@@ -74,21 +74,19 @@ def metrics_page() -> str:
 
 def _waits(admin: Client, port: int) -> None:
     """Clients that use more than their quotas, each of another one."""
-    everybody = QuotaEntity.of({"client-id": None})
     alter_quotas(admin, QuotaEntity.of({"ip": None}), {"connection_creation_rate": 1e6})
-    create_topic(admin, NewTopic(_WAITED, 1, 1))
+    create_topic(admin, NewTopic(name=_WAITED, partitions=1, configs={}))
     here = Endpoint("127.0.0.1", port)
-    for name, key, requests in (
-        ("much", "producer_byte_rate", [_produced()]),
-        ("deep", "consumer_byte_rate", [_fetch()]),
-        ("often", "request_percentage", [MetadataRequest(topics=[])] * 3),
-        ("many", "controller_mutation_rate", [_topics(2), _topics(1)]),
+    for name, key, limit, requests in (
+        ("much", "producer_byte_rate", 1.0, [_produced()]),
+        ("deep", "consumer_byte_rate", 1.0, [_fetch()]),
+        ("often", "request_percentage", 0.001, [MetadataRequest(topics=[])] * 2),
+        ("many", "controller_mutation_rate", 5.0, [_topics(3), _topics(1)]),
     ):
-        alter_quotas(admin, everybody, {key: 0.001 if key == "request_percentage" else 1.0})
+        alter_quotas(admin, QuotaEntity.of({"client-id": name}), {key: limit})
         with Client([here], SessionConfig(client_id=name)) as client:
             for request in requests:
                 client.call(request, ApiMessage, to=AnyBroker(), one_try=True)
-        alter_quotas(admin, everybody, {key: 1e9})
 
 
 def _produced() -> ProduceRequest:

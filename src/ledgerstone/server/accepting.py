@@ -6,7 +6,7 @@ import socket
 from collections.abc import Callable, Collection
 from typing import Final, NamedTuple, Protocol
 
-from ledgerstone.server.quotas.connection_quotas import Admission
+from ledgerstone.server.quotas.connection_quotas import EntryVerdict
 from ledgerstone.server.reporting import Reporting
 from ledgerstone.server.sending import WOULD_BLOCK
 from ledgerstone.server.session import DEFAULT_LISTENER
@@ -41,12 +41,12 @@ def host_of(peer: object) -> str:
     return str(peer[0]) if isinstance(peer, tuple) else "local"
 
 
-class Gate(Protocol):
+class EntryGate(Protocol):
     """The broker: who may come in."""
 
     def has_room(self, listener: str) -> bool: ...
 
-    def admission(self, listener: str, host: str) -> Admission: ...
+    def admission(self, listener: str, host: str) -> EntryVerdict: ...
 
 
 class Accepting:
@@ -57,7 +57,7 @@ class Accepting:
     then closed."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, reporting: Reporting, adopt: Adopt, gate: Gate
+        self, loop: asyncio.AbstractEventLoop, reporting: Reporting, adopt: Adopt, gate: EntryGate
     ) -> None:
         self._loop = loop
         self._reporting = reporting

@@ -47,7 +47,7 @@ from ledgerstone.server.purgatory import Ended, Purgatory
 from ledgerstone.server.quorum.agent import QuorumAgent
 from ledgerstone.server.quotas.agent import QuotaAgent
 from ledgerstone.server.quotas.client_quotas import ClientQuotas
-from ledgerstone.server.quotas.connection_quotas import Admission, ConnectionQuotas
+from ledgerstone.server.quotas.connection_quotas import ConnectionQuotas, EntryVerdict
 from ledgerstone.server.request import (
     Answer,
     Disconnect,
@@ -257,7 +257,7 @@ class Broker:
         """Whether a listener may accept now. If not, it asks again when a connection has ended."""
         return self.peers.has_room(listener)
 
-    def admission(self, listener: str, host: str) -> Admission:
+    def admission(self, listener: str, host: str) -> EntryVerdict:
         """What to do with a socket that was accepted; then comes `connected`."""
         return self.quota_agent.connections.admit(listener, host, self.clock.monotonic_ms())
 

@@ -15,7 +15,7 @@ from ledgerstone.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from ledgerstone.quotas.counters import MOST_COUNTERS
-from ledgerstone.server.quotas.connection_quotas import Admission, ConnectionQuotas
+from ledgerstone.server.quotas.connection_quotas import ConnectionQuotas, EntryVerdict
 from tests.kit.in_process import InProcess
 from tests.unit.server.quota_kit import set_quota
 from tests.unit.server.test_runtime import Served, serve
@@ -25,7 +25,7 @@ BROKER = 4
 LISTENER = "PLAINTEXT"
 
 
-def admissions(machine: InProcess, count: int, host: str = "10.1.1.1") -> list[Admission]:
+def admissions(machine: InProcess, count: int, host: str = "10.1.1.1") -> list[EntryVerdict]:
     return [machine.broker.admission(LISTENER, host) for _ in range(count)]
 
 
@@ -35,9 +35,9 @@ def test_address_above_its_rate_is_held_then_refused_and_others_are_free() -> No
 
     admitted = admissions(machine, 51)
 
-    assert admitted[:50] == [Admission()] * 50
-    assert admitted[50] == Admission(200, is_refused=True)
-    assert admissions(machine, 60, "10.1.1.2") == [Admission()] * 60
+    assert admitted[:50] == [EntryVerdict()] * 50
+    assert admitted[50] == EntryVerdict(200, is_refused=True)
+    assert admissions(machine, 60, "10.1.1.2") == [EntryVerdict()] * 60
 
 
 def test_refused_connection_counts_for_nothing() -> None:
@@ -66,7 +66,7 @@ def test_rate_of_the_whole_broker_makes_listeners_wait_and_refuses_nobody() -> N
 
     admitted = admissions(machine, 201)
 
-    assert admitted == [Admission()] * 200 + [Admission(50)]
+    assert admitted == [EntryVerdict()] * 200 + [EntryVerdict(50)]
 
 
 def test_addresses_without_end_take_no_memory_without_end() -> None:

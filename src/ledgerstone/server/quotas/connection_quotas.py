@@ -19,14 +19,14 @@ from ledgerstone.types import INT32_MAX
 _RATE_KEY: Final = "max.connection.creation.rate"
 
 
-class Admission(NamedTuple):
+class EntryVerdict(NamedTuple):
     """What to do with a socket that was accepted, after `wait_ms`."""
 
     wait_ms: int = 0
     is_refused: bool = False
 
 
-_ENTER: Final = Admission()
+_ENTER: Final = EntryVerdict()
 
 
 class ConnectionRate:
@@ -96,7 +96,7 @@ class ConnectionQuotas:
             known.bound = limits.get(address, self._default)
         self._note_active()
 
-    def admit(self, listener: str, host: str, now_ms: int) -> Admission:
+    def admit(self, listener: str, host: str, now_ms: int) -> EntryVerdict:
         """A socket was accepted."""
         if not self.is_active:
             return _ENTER
@@ -108,8 +108,8 @@ class ConnectionQuotas:
         if address is not None and (refused_ms := address.record(now_ms, self._window_ms)):
             for rate in (address, *passed):
                 rate.take_back(now_ms)
-            return Admission(refused_ms, is_refused=True)
-        return Admission(wait_ms) if wait_ms else _ENTER
+            return EntryVerdict(refused_ms, is_refused=True)
+        return EntryVerdict(wait_ms) if wait_ms else _ENTER
 
     def _rates_of(self, listener: str) -> list[ConnectionRate]:
         rates = []
