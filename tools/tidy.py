@@ -9,6 +9,8 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -79,17 +81,23 @@ class Finding(NamedTuple):
         return f"{self.path}:{self.line}: {self.message}"
 
 
-class Source(NamedTuple):
+@dataclass(frozen=True)
+class Source:
     """One Python file: its path from the repository's root, and its tree."""
 
     path: str
     tree: ast.Module
 
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """Of the whole tree. To walk it costs more than every rule that looks at its nodes."""
+        return list(ast.walk(self.tree))
+
     @property
     def is_library(self) -> bool:
         return self.path.startswith("src/")
 
-    @property
+    @cached_property
     def docstring(self) -> str:
         return ast.get_docstring(self.tree) or ""
 
@@ -116,7 +124,7 @@ def grade_named(source: Source) -> Iterator[Finding]:
 def pure_means_pure(source: Source) -> Iterator[Finding]:
     if not (source.is_library and PURE.search(source.docstring)):
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         for module in _imported_modules(node):
             if module.partition(".")[0] in OUTSIDE:
                 message = f"a pure module imports {module}: have it handed in, or change the grade"
@@ -128,7 +136,7 @@ def only_shells_touch_the_world(source: Source) -> Iterator[Finding]:
         return
     if SHELL.search(source.docstring) or PURE.search(source.docstring):
         return  # The rule for pure modules is stricter.
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         for module in _imported_modules(node):
             name = module.partition(".")[0]
             if name in OUTSIDE and name not in ALLOWED_WITH_A_DISK:
@@ -147,7 +155,7 @@ def _imported_modules(node: ast.AST) -> list[str]:
 def dataclasses_are_ours(source: Source) -> Iterator[Finding]:
     if not source.is_library or source.path == "src/ledgerstone/dataclasses.py":
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if not (isinstance(node, ast.ImportFrom) and node.module == "dataclasses"):
             continue
         if any(alias.name == "dataclass" for alias in node.names):
@@ -158,7 +166,7 @@ def dataclasses_are_ours(source: Source) -> Iterator[Finding]:
 def no_print(source: Source) -> Iterator[Finding]:
     if not source.is_library or source.path.startswith("src/ledgerstone/cli/"):
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "print":
             yield Finding(source.path, node.lineno, "print: return the fact, or log it in a shell")
 
@@ -167,13 +175,13 @@ def no_wall_clock(source: Source) -> Iterator[Finding]:
     if not source.path.startswith(("src/", "tests/")):
         return
     calls = ("datetime.now", "datetime.utcnow", "datetime.today", "date.today")
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Attribute) and ast.unparse(node).endswith(calls):
             yield Finding(source.path, node.lineno, f"{ast.unparse(node)}: use the Clock handed in")
 
 
 def no_naked_except(source: Source) -> Iterator[Finding]:
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.ExceptHandler) and node.type is None:
             yield Finding(source.path, node.lineno, "naked except: name what you can handle")
 
@@ -181,7 +189,7 @@ def no_naked_except(source: Source) -> Iterator[Finding]:
 def no_set_iteration(source: Source) -> Iterator[Finding]:
     if not source.is_library:
         return
-    for scope in ast.walk(source.tree):
+    for scope in source.nodes:
         if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module):
             yield from _set_iterations_of(source.path, scope)
 
@@ -252,6 +260,8 @@ def _functions(
     node: ast.AST, prefix: str
 ) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
     for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):
+            continue  # Most of a tree, and it defines no function.
         name = prefix
         if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             name = f"{prefix}.{child.name}" if prefix else child.name

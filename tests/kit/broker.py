@@ -85,7 +85,9 @@ class BrokerProcess:
         ready_file = self.directory / "ready.json"
         ready_file.unlink(missing_ok=True)
         command = [sys.executable, "-m", "ledgerstone", "up", "--data", str(self.data)]
-        command += ["--listen", self.listen, "--http", "127.0.0.1:0"]
+        if "listeners" not in self.settings:
+            command += ["--listen", self.listen]
+        command += ["--http", "127.0.0.1:0"]
         command += ["--ready-file", str(ready_file), *self.arguments]
         for key, value in self.settings.items():
             command += ["-c", f"{key}={value}"]

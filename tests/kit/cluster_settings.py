@@ -233,13 +233,14 @@ REFUSED: Final = {
         "must name each node once",
         None,
     ),
-    "TLS": Refused(
+    "a listener that is not in the map, beside one with TLS": Refused(
         {
             **COMBINED,
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SSL",
+            "listeners": "SSL://127.0.0.1:19092,CONTROLLER://127.0.0.1:19093",
+            "security.inter.broker.protocol": "SSL",
         },
         "listener.security.protocol.map",
-        "only PLAINTEXT is served",
+        "must name the protocol of the listener CONTROLLER",
         None,
     ),
 }

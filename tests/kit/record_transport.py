@@ -45,6 +45,7 @@ class RecordTransport:
     """`hands_out` bounds a single `recv_into`, so that something is left inside."""
 
     sendfile = None
+    certificate = None
 
     def __init__(
         self, sock: socket.socket, *, is_client: bool = False, hands_out: int = 1 << 20

@@ -16,7 +16,8 @@ from ledgerstone.errors import LogDirLocked
 from ledgerstone.pipeline.bulk_compaction import BulkCompaction, compact
 from ledgerstone.pipeline.connecting import connect_to
 from ledgerstone.pipeline.errors import PipelineError
-from ledgerstone.pipeline.mirror import Mirror, mirror_round, verify_mirror
+from ledgerstone.pipeline.mirror.rounds import Mirror, mirror_round
+from ledgerstone.pipeline.mirror.verifying import verify_mirror
 from ledgerstone.state.rebuild import rebuild
 from ledgerstone.types import TopicPartition
 from tests.kit.broker import BrokerProcess
@@ -88,10 +89,10 @@ def test_a_mirror_keeps_records_settings_and_the_places_of_groups(
     place = TopicPartition(topic, 0)
     commit_offsets(client, reader, {place: CommittedOffset(7)})
 
-    first = mirror_round(spark, mirror)
-    idle = mirror_round(spark, mirror)
+    first = mirror_round(spark, mirror).copied
+    idle = mirror_round(spark, mirror).copied
     produce(NewRecord(topic, b"late", b"", partition=0))
-    second = mirror_round(spark, mirror)
+    second = mirror_round(spark, mirror).copied
 
     assert sum(each.records for each in first) == 51
     assert sum(each.tombstones for each in first) == 1
@@ -126,7 +127,7 @@ def test_a_round_whose_notes_were_lost_copies_nothing_twice(
     mirror_round(spark, mirror)
     produce(NewRecord(topic, b"more", b"v"))
 
-    copied = mirror_round(spark, replace(mirror, work=str(tmp_path / "second")))
+    copied = mirror_round(spark, replace(mirror, work=str(tmp_path / "second"))).copied
 
     assert [(each.recognised, each.records) for each in copied] == [(10, 1)]
     with connect_to(other.bootstrap) as target:
@@ -158,7 +159,7 @@ def test_a_topic_that_was_created_again_is_not_mixed_into_its_copy(
         delete_topic(target, f"copy.{topic}")
     assert len(copied) == 4
     anew = replace(mirror, work=str(tmp_path / "second"))
-    assert [each.records for each in mirror_round(spark, anew)] == [6]
+    assert [each.records for each in mirror_round(spark, anew).copied] == [6]
     with connect_to(other.bootstrap) as target:
         delete_topic(target, f"copy.{topic}")
     with pytest.raises(PipelineError, match="and it was mirrored; start over"):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from ledgerstone.cli import pipeline_flows
+from ledgerstone.cli import pipeline_flows, pipeline_mirror
 from ledgerstone.cli.lazy import new_app
 from ledgerstone.cli.options import JsonOption
 from ledgerstone.cli.output import flush, printable, show_time, write_json, write_line
@@ -38,6 +38,7 @@ app.command()(snapshot)
 app.command()(restore)
 # Mounted without a name, so its commands become ours.
 app.add_typer(pipeline_flows.app)
+app.add_typer(pipeline_mirror.app)
 
 DefinitionArgument = Annotated[
     Path, typer.Argument(metavar="DEFINITION", help="YAML, or a Python file with a `pipeline`.")

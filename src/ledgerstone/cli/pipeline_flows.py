@@ -1,4 +1,4 @@
-"""`ledgerstone pipeline compact`, `source`, `mirror` and `erase`. Shell.
+"""`ledgerstone pipeline compact`, `source` and `erase`. Shell.
 
 Mounted by `cli.pipeline`. Options and exit codes are in docs/connect.md and docs/shapes.md.
 """
@@ -14,7 +14,6 @@ import typer
 from ledgerstone.cli.admin_http import apis_of
 from ledgerstone.cli.lazy import new_app
 from ledgerstone.cli.options import (
-    BootstrapOption,
     ConfigOption,
     JsonOption,
     connect,
@@ -113,66 +112,7 @@ def source(
             )
         flush()
 
-    _repeat(round_, once=once, every_s=every)
-
-
-@app.command()
-def mirror(
-    topics: Annotated[
-        list[str],
-        typer.Argument(metavar="TOPIC[=COPY]…", help="A topic, and optionally the copy's name."),
-    ],
-    target: Annotated[str, typer.Option("--to", metavar="HOST:PORT[,…]")],
-    work: Annotated[Path, typer.Option("--work", help="Directory for its progress.")],
-    bootstrap: BootstrapOption = "127.0.0.1:9092",
-    group: Annotated[
-        list[str], typer.Option("--group", help="A group whose offsets are translated.")
-    ] = [],  # noqa: B006 - typer copies it
-    max_offsets: Annotated[
-        int, typer.Option("--max-offsets", min=1, help="Most offsets per partition and round.")
-    ] = 1_000_000,
-    verify: Annotated[bool, typer.Option("--verify", help="Fold both sides and compare.")] = False,
-    once: OnceOption = False,
-    every: EveryOption = 5.0,
-    master: MasterOption = "local[*]",
-    conf: ConfOption = [],  # noqa: B006 - typer copies it
-    as_json: JsonOption = False,
-) -> None:
-    """Copy topics to another cluster: records, tombstones, settings and group offsets."""
-    from ledgerstone.pipeline.mirror import Mirror, mirror_round, verify_mirror
-
-    names = [each.partition("=") for each in topics]
-    wish = Mirror(
-        source=bootstrap,
-        target=target,
-        topics={name: copy or name for name, _, copy in names},
-        work=str(work),
-        groups=group,
-        max_offsets=max_offsets,
-    )
-
-    def round_() -> None:
-        for each in mirror_round(spark, wish):
-            content = asdict(each)
-            del content["runs"]
-            _show(
-                content,
-                f"{each.partition}  {each.records} records up to {each.next_offset}",
-                as_json,
-            )
-        flush()
-
-    with spark_session("pipeline mirror", master, given=conf, work=work) as spark:
-        _repeat(round_, once=once, every_s=every)
-    if verify:
-        checks = verify_mirror(wish)
-        for check in checks:
-            said = "equal" if check.is_equal else "DIFFERENT"
-            line = f"{check.topic}  {check.source_keys} and {check.target_keys} keys: {said}"
-            _show(asdict(check), line, as_json)
-        flush()
-        if not all(check.is_equal for check in checks):
-            sys.exit(FAILED_EXIT)
+    repeat(round_, once=once, every_s=every)
 
 
 @app.command()
@@ -209,9 +149,7 @@ def erase(
     else:
         findings = erasing.purge(pipeline, raw, snapshots=directories, erasure_id=erasure)
     for each in findings:
-        _show(
-            _finding_json(each), f"{each.verdict.value:8} {each.output}: {each.evidence}", as_json
-        )
+        show(_finding_json(each), f"{each.verdict.value:8} {each.output}: {each.evidence}", as_json)
     flush()
     if erasure is not None:
         address = api or _api_of(pipeline.source.bootstrap)
@@ -247,14 +185,14 @@ def _finding_json(finding: "Finding") -> dict[str, str]:
     }
 
 
-def _show(content: dict[str, Any], line: str, as_json: bool) -> None:
+def show(content: dict[str, Any], line: str, as_json: bool) -> None:
     if as_json:
         write_json(content)
     else:
         write_line(printable(line))
 
 
-def _repeat(round_: Callable[[], None], *, once: bool, every_s: float) -> None:
+def repeat(round_: Callable[[], None], *, once: bool, every_s: float) -> None:
     """Repeats until Ctrl-C. A round may be interrupted; the next run resumes it."""
     pause = threading.Event()
     while True:

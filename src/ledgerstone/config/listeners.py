@@ -12,7 +12,7 @@ EVERY_ADDRESS: Final = ("", "0.0.0.0", "::")
 LOOPBACK: Final = "127.0.0.1"
 PLAINTEXT: Final = SecurityProtocol.PLAINTEXT
 # What a listener can have for now.
-SERVED: Final = (PLAINTEXT,)
+SERVED: Final = (PLAINTEXT, SecurityProtocol.SSL)
 _MAP: Final = "listener.security.protocol.map"
 
 

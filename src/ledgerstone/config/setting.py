@@ -27,6 +27,7 @@ class ConfigType(enum.Enum):
     LONG = 5
     DOUBLE = 6
     LIST = 7
+    PASSWORD = 9
 
 
 _BOUNDS: Final = {
@@ -70,7 +71,7 @@ class ConfigKey:
 
     def _typed(self, text: str) -> Value:
         match self.kind:
-            case ConfigType.STRING:
+            case ConfigType.STRING | ConfigType.PASSWORD:
                 return self._member(text, text)
             case ConfigType.LIST:
                 names = tuple(name.strip() for name in text.split(",") if name.strip())

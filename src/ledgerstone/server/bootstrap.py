@@ -11,7 +11,7 @@ import errno
 import logging
 import socket
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.config.broker import BrokerConfig, Listener
@@ -47,8 +47,12 @@ from ledgerstone.server.runtime import Runtime
 from ledgerstone.server.stages import Stages
 from ledgerstone.server.tombstones.holds import TombstoneHolds
 from ledgerstone.server.transactions.shards import TransactionShards
+from ledgerstone.server.transport import PlainTransport
 from ledgerstone.storage.log_dirs import LogDirs
 from ledgerstone.uuid_text import random_uuid
+
+if TYPE_CHECKING:
+    from ledgerstone.server.tls_contexts import TlsContexts
 
 _LOG: Final = logging.getLogger(__name__)
 _BACKLOG: Final = 1024
@@ -257,6 +261,7 @@ async def start_broker(
     what the start of a cluster's node waits for."""
     # Now rather than under the first produced batch: the very first time it takes some seconds.
     load()
+    tls = _tls_of(config, world.clock)
     sockets: list[socket.socket] = []
     http_socket: socket.socket | None = None
     try:
@@ -273,9 +278,13 @@ async def start_broker(
     runtime = make_runtime(broker, asyncio.get_running_loop())
     broker.erasing.installed_verifiers = runtime.verifiers.names
     broker.anatomy.wake = runtime.wake
+    if tls is not None:
+        runtime.secure(tls)
+        broker.tls = tls
     listening = [
-        Listening(sock, listener.name)
+        Listening(sock, listener.name, PlainTransport if tls is None else tls.transports_of(name))
         for listener, sock in zip(config.listeners, sockets, strict=True)
+        for name in (listener.name,)
     ]
     address = f"{advertised[0].host}:{advertised[0].port}"
     running = RunningBroker(
@@ -300,6 +309,19 @@ async def start_broker(
         runtime.start(listening)
     _LOG.info("broker ready node_id=%d bootstrap=%s", config.node_id, address)
     return running
+
+
+def _tls_of(config: BrokerConfig, clock: Clock) -> "TlsContexts | None":
+    """Before anything else is begun: what is wrong with keys and certificates ends the start."""
+    if not any(protocol.uses_tls for protocol in config.listener_protocols.values()):
+        return None
+    # Takes cryptography with it, which a plain broker does without.
+    from ledgerstone.server.tls_contexts import TlsContexts
+
+    tls = TlsContexts(config, clock)
+    for line in tls.advice():
+        _LOG.warning("%s", line)
+    return tls
 
 
 async def _serve_http(

@@ -40,7 +40,7 @@ from ledgerstone.server.housekeeping.agent import Housekeeping
 from ledgerstone.server.housekeeping.disk_watch import DiskWatch
 from ledgerstone.server.isr.agent import IsrAgent
 from ledgerstone.server.markers import PartitionMarkers
-from ledgerstone.server.metrics import Counters
+from ledgerstone.server.metrics import Counters, TlsFacts
 from ledgerstone.server.peers import Peer, Peers
 from ledgerstone.server.producer_ids import ProducerIds
 from ledgerstone.server.purgatory import Ended, Purgatory
@@ -134,6 +134,8 @@ class Broker:
     isr: IsrAgent = field(init=False)
     # Of a node of a cluster; None where there is no cluster.
     membership: "ClusterMembership | None" = None
+    # Of a node with TLS, for operators.
+    tls: TlsFacts | None = None
     _effects: list[Effect] = field(default_factory=list)
     # Partitions that grew since effects were last taken: who waits for them is tried then.
     _grown: dict[TopicPartition, None] = field(default_factory=dict)
@@ -266,6 +268,14 @@ class Broker:
         peer = self.peers.by_number.get(number)
         if peer is not None:
             self.quotas.turn_took(peer.session, spent_ns, self.clock.monotonic_ms())
+
+    def certified(self, number: int, certificate: bytes | None) -> list[Effect]:
+        """The handshake is over. `certificate` is what the other side has shown, in DER."""
+        refusal = self.peers.certified(number, certificate)
+        if refusal is None:
+            return []
+        self.counters.connections_refused += 1
+        return [Close(number, refusal, kind="certificate")]
 
     def room_for(self, number: int) -> memoryview | None:
         """Where to receive what a connection sends; None: do not read it now. Let go of the view

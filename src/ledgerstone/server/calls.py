@@ -93,10 +93,13 @@ class Calls:
         clock: Clock,
         *,
         client_id: str,
+        listener: str = "",
         turn: CallingTurn | None = None,
         max_answer_bytes: int = MAX_ANSWER_BYTES,
     ) -> None:
+        """`listener`: the name of those that are dialled."""
         self.purpose = purpose
+        self.listener = listener
         self.turn = turn
         self._clock = clock
         self._client_id = client_id
@@ -226,7 +229,7 @@ class Calls:
                 self._due_by(line.may_dial_ms)
                 return
             timeout_ms = max(line.waiting[-1].deadline_ms - now_ms, 1)
-            line.dial = Dial(peer.id, peer.host, peer.port, self.purpose, timeout_ms)
+            line.dial = Dial(peer.id, peer.host, peer.port, self.purpose, timeout_ms, self.listener)
             self._effects.append(line.dial)
 
     def _send(self, line: _Line) -> None:

@@ -25,6 +25,9 @@ from ledgerstone.server.unsent import Unsent
 
 # Receives for one connection, while they add to the same frame, before the others get their turn.
 RECEIVES_PER_TURN: Final = 8
+# Each costs up to a millisecond: who comes in a crowd waits for the others' turn.
+GREETINGS_PER_TURN: Final = 8
+GREETING_S: Final = 10.0
 
 
 @dataclass(slots=True, eq=False)
@@ -40,6 +43,7 @@ class _Connection:
     closing: bool = False
     has_turn: bool = False  # is to be served on, as soon as the others had theirs
     will_read: bool = False  # the same for bytes left inside its transport
+    greeting: asyncio.TimerHandle | None = None  # ends a handshake that takes too long
 
 
 class Connections:
@@ -71,6 +75,7 @@ class Connections:
         # The connection whose turn it is: its caller settles it.
         self._turn_of: int | None = None
         self._unsent = Unsent()
+        self._greetings = 0
 
     def __len__(self) -> int:
         return len(self._all)
@@ -92,6 +97,9 @@ class Connections:
         self._all[number] = connection
         self._perform(self._broker.connected(number, host_of(peer), listening.name))
         if number in self._all:
+            if transport.wants_read:
+                late = self._loop.call_later(GREETING_S, self._greeting_late, connection)
+                connection.greeting = late
             self._watch(connection)
 
     def _drop(self, connection: _Connection) -> None:
@@ -102,12 +110,17 @@ class Connections:
             self._loop.remove_reader(connection.fd)
         if connection.writing:
             self._loop.remove_writer(connection.fd)
+        if connection.greeting is not None:
+            connection.greeting.cancel()
         connection.transport.close()
         self._perform(self._broker.disconnected(connection.number))
         self._left()
 
     def _lose(self, connection: _Connection, error: OSError) -> None:
-        self._reporting.lost(connection.number, error)
+        if connection.greeting is None:
+            self._reporting.lost(connection.number, error)
+        else:
+            self._reporting.greeting_failed(connection.listener, connection.peer, error)
         self._drop(connection)
 
     # -- turns --------------------------------------------------------------------------------
@@ -161,7 +174,7 @@ class Connections:
     def _readable(self, connection: _Connection) -> None:
         transport = connection.transport
         if transport.wants_read:
-            if not self._advance(connection):
+            if not self._may_greet() or not self._advance(connection):
                 return
             if not self._takes_requests(connection):
                 self._settle(connection)
@@ -201,7 +214,27 @@ class Connections:
         except OSError as error:
             self._lose(connection, error)
             return False
+        if connection.greeting is not None and not connection.transport.wants_read:
+            connection.greeting.cancel()
+            connection.greeting = None
+            certificate = connection.transport.certificate
+            self._perform(self._broker.certified(connection.number, certificate))
+        return connection.number in self._all
+
+    def _may_greet(self) -> bool:
+        """Whoever may not is called again at once: the socket still has something to read."""
+        if self._greetings == GREETINGS_PER_TURN:
+            return False
+        if not self._greetings:
+            self._loop.call_soon(self._next_greetings)
+        self._greetings += 1
         return True
+
+    def _next_greetings(self) -> None:
+        self._greetings = 0
+
+    def _greeting_late(self, connection: _Connection) -> None:
+        self._lose(connection, TimeoutError(f"the handshake took longer than {GREETING_S:g} s"))
 
     def _settle(self, connection: _Connection) -> None:
         """Watches the socket; what was received ahead is served on in a turn of its own."""

@@ -16,6 +16,7 @@ from ledgerstone.server.effects import Dial
 from ledgerstone.server.results import DialFailed, Dialled
 from ledgerstone.server.sending import WOULD_BLOCK, prepare, send_unsent
 from ledgerstone.server.transport import MakeTransport, Transport
+from ledgerstone.tls.failures import HandshakeFailed
 
 _RECEIVE_BYTES: Final = 1 << 18
 _HUNG_UP: Final = "the other side hung up"
@@ -57,6 +58,8 @@ class Dialling:
         self._caller = caller
         self._take_number = take_number
         self._make_transport = make_transport
+        # For listeners that are not plain; None where this one is.
+        self.secured: Callable[[socket.socket, Dial], Transport | None] | None = None
         self._lines: dict[int, _Line] = {}
         self._attempts: set[asyncio.Task[None]] = set()
         # Overwritten by the next receive, whoever it is for.
@@ -74,9 +77,13 @@ class Dialling:
         try:
             async with asyncio.timeout(effect.timeout_ms / 1000):
                 sock = await self._connected(effect.host, effect.port)
-                transport = await self._greeted(sock)
+                transport = await self._greeted(sock, effect)
         except TimeoutError:
             reason = f"{effect.host}:{effect.port} did not answer for {effect.timeout_ms} ms"
+            self._caller.dial_ended(effect, DialFailed(reason))
+            return
+        except HandshakeFailed as error:
+            reason = f"no TLS with {effect.host}:{effect.port}: {error}"
             self._caller.dial_ended(effect, DialFailed(reason))
             return
         except OSError as error:
@@ -108,9 +115,14 @@ class Dialling:
                 return sock
         raise refusal
 
-    async def _greeted(self, sock: socket.socket) -> Transport:
+    async def _greeted(self, sock: socket.socket, effect: Dial) -> Transport:
         """The transport of a connected socket, once its handshake is over."""
-        transport = self._make_transport(sock)
+        try:
+            made = None if self.secured is None else self.secured(sock, effect)
+        except BaseException:
+            sock.close()
+            raise
+        transport = self._make_transport(sock) if made is None else made
         try:
             while transport.wants_write or transport.wants_read:
                 await self._ready(sock.fileno(), for_writing=transport.wants_write)

@@ -68,13 +68,15 @@ class Resume:
 class Dial:
     """Open a connection to another node. Ends in `Dialled` or `DialFailed`.
 
-    `purpose` names the agent that asked: results, bytes and the end of the connection go to it."""
+    `purpose` names the agent that asked: results, bytes and the end of the connection go to it.
+    `listener` is the name of the other side's, which says how to speak there; empty: plainly."""
 
     node: int
     host: str
     port: int
     purpose: str
     timeout_ms: int = 10_000
+    listener: str = ""
 
 
 @dataclass(frozen=True, slots=True)

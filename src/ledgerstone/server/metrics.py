@@ -5,7 +5,7 @@ what Kafka has no name for begins with `ledgerstone_`.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from ledgerstone.dataclasses import dataclass, field
 
@@ -18,6 +18,14 @@ class MetricSample(NamedTuple):
     help: str
     value: float
     labels: Labels = ()
+
+
+class TlsFacts(Protocol):
+    """What operators are told about keys and certificates."""
+
+    def complaints(self) -> Iterable[str]: ...
+
+    def samples(self) -> Iterable[MetricSample]: ...
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from ledgerstone.config.broker import BrokerConfig
+from ledgerstone.config.listener_keys import listener_values
 from ledgerstone.config.security_protocol import SecurityProtocol
 from ledgerstone.dataclasses import dataclass
 from ledgerstone.protocol.api import ApiKey
@@ -22,6 +23,9 @@ from ledgerstone.protocol.server_connection import (
 )
 from ledgerstone.protocol.single_produce import read_single_produce
 from ledgerstone.quotas.entities import plain_address
+from ledgerstone.security.distinguished_name import BrokenName, rfc2253, subject_of
+from ledgerstone.security.mapping_rules import NoMatchingRule, parse_mapping_rules
+from ledgerstone.security.principal import Principal
 from ledgerstone.server.quotas.connection_caps import ConnectionCaps
 from ledgerstone.server.request import Request
 from ledgerstone.server.session import DEFAULT_LISTENER, Login, Session
@@ -82,6 +86,13 @@ class Peers:
         # When peers stop being muted. Peers that left since, or are muted for longer now, stay in
         # it until their old time comes.
         self._mute_ends: list[tuple[int, int]] = []
+        self._mapping_rules = {
+            name: parse_mapping_rules(
+                listener_values(config.raw, name).get("ssl.principal.mapping.rules", "")
+            )
+            for name, protocol in config.listener_protocols.items()
+            if protocol is SecurityProtocol.SSL
+        }
 
     # -- coming and going ---------------------------------------------------------------------
 
@@ -111,6 +122,20 @@ class Peers:
             protocol=protocol,
         )
         self.by_number[number] = Peer(number, session, wire, now_ms)
+        return None
+
+    def certified(self, number: int, certificate: bytes | None) -> str | None:
+        """Why the certificate of a connection is refused; None when it is not. With SASL it is the
+        login that says who it is."""
+        peer = self.by_number.get(number)
+        if peer is None or certificate is None or peer.session.protocol.uses_sasl:
+            return None
+        try:
+            subject = rfc2253(subject_of(certificate))
+            name = self._mapping_rules[peer.session.listener].name_of(subject)
+        except (BrokenName, NoMatchingRule) as error:
+            return str(error)
+        peer.session.principal = Principal("User", name)
         return None
 
     def leave(self, number: int) -> None:

@@ -36,6 +36,12 @@ class Reporting:
     def lost(self, connection: int, error: OSError) -> None:
         _LOG.debug("connection lost connection=%d reason=%s", connection, error)
 
+    def greeting_failed(self, listener: str, peer: str, error: OSError) -> None:
+        kind = f"tls handshake failed listener={listener} reason={error}"
+        suppressed = self._throttle.admit(kind, self._now_ms())
+        if suppressed is not None:
+            _LOG.warning("%s peer=%s suppressed=%d", kind, peer, suppressed)
+
     def fault(self, kind: str, peer: str) -> None:
         """In an except clause: the first of a minute is logged with its traceback."""
         suppressed = self._throttle.admit(kind, self._now_ms())

@@ -7,9 +7,10 @@ processes. One timer wakes the broker at its next deadline.
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine, Iterable
+import socket
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from ledgerstone.fs import Filesystem
 from ledgerstone.server.accepting import Accepting, Listening
@@ -42,12 +43,28 @@ from ledgerstone.server.results import (
     VerifierFailed,
     VerifierSaid,
 )
-from ledgerstone.server.transport import MakeTransport, PlainTransport
+from ledgerstone.server.transport import MakeTransport, PlainTransport, Transport
 from ledgerstone.server.workers import WorkerEffect, WorkerRoom
 from ledgerstone.storage.deleted_files import unlink_all
 from ledgerstone.storage.sync_plan import sync_all
 
 _LOG: Final = logging.getLogger(__name__)
+
+
+# How often files of keys and certificates are looked at.
+TLS_LOOK_S: Final = 10.0
+
+
+class Rereadable(Protocol):
+    def read_again(self) -> None: ...
+
+
+class Secured(Protocol):
+    """The TLS of a broker: `tls_contexts`, which a plain one does without."""
+
+    def dialled(self, sock: socket.socket, dial: Dial) -> Transport | None: ...
+
+    def changed(self) -> Sequence[Rereadable]: ...
 
 
 def halt_process(reason: str) -> None:
@@ -91,6 +108,8 @@ class Runtime:
         self._accepting = Accepting(loop, self._reporting, self._connections.adopt, broker)
         self._workers = WorkerRoom(self._report)
         self.verifiers = Verifiers()
+        self._secured: Secured | None = None
+        self._tls_look: asyncio.TimerHandle | None = None
 
     def _someone_left(self) -> None:
         self._accepting.someone_left()
@@ -112,10 +131,30 @@ class Runtime:
         await self._dialling.stop()
         while self._in_threads:
             await asyncio.wait(self._in_threads)
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._tls_look):
+            if timer is not None:
+                timer.cancel()
         self._connections.drop_all()
         self._reporting.leftovers(is_last=True)
+
+    def secure(self, secured: Secured) -> None:
+        """From now on, connections to other nodes; and files that change are read again."""
+        self._secured = secured
+        self._dialling.secured = secured.dialled
+        self._tls_look = self._loop.call_later(TLS_LOOK_S, self.look_at_tls)
+
+    def look_at_tls(self) -> None:
+        assert self._secured is not None
+        if self._tls_look is not None:
+            self._tls_look.cancel()
+        changed = self._secured.changed()
+        if changed:
+            self._off_the_loop(self._read_again(changed))
+        self._tls_look = self._loop.call_later(TLS_LOOK_S, self.look_at_tls)
+
+    async def _read_again(self, changed: Sequence[Rereadable]) -> None:
+        for each in changed:
+            await self._loop.run_in_executor(None, each.read_again)
 
     def stop_clients(self) -> None:
         """Closes the listeners of clients and their connections; those of controllers stay."""

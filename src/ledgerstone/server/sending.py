@@ -112,6 +112,8 @@ def _send_slice(transport: Transport, piece: FileSlice) -> tuple[int, int]:
     """How many bytes were taken, and of how many."""
     descriptor, sendfile = piece.file.fileno(), transport.sendfile
     if sendfile is None or descriptor < 0:
+        if transport.wants_write:
+            raise BlockingIOError
         # What is not taken is copied again later, so that no copy waits for a reader.
         chunk = _copied(FileSlice(piece.file, piece.position, min(piece.size, CHUNK_BYTES)))
         return transport.send(chunk, 0), len(chunk)

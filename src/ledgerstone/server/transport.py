@@ -54,6 +54,12 @@ class Transport(Protocol):
         took; None where it must not, because the bytes have to be changed on their way."""
         ...
 
+    @property
+    def certificate(self) -> bytes | None:
+        """In DER: what the other side has shown in the handshake, verified. Asked when that is
+        over."""
+        ...
+
     def recv_into(self, room: memoryview, /) -> int:
         """0 at the end of the stream; BlockingIOError when there is nothing to hand out now."""
         ...
@@ -81,6 +87,7 @@ class PlainTransport:
     wants_read = False
     wants_write = False
     held_bytes = 0
+    certificate = None
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock

@@ -51,8 +51,11 @@ class BatchProducer:
     def next_sequence(self, partition: TopicPartition) -> int:
         return self._numbering.next_sequence(partition)
 
-    def send(self, batches: Mapping[TopicPartition, tuple[int, bytearray]]) -> None:
-        """One batch per partition, with its record count, built with `next_sequence`."""
+    def send(
+        self, batches: Mapping[TopicPartition, tuple[int, bytearray]]
+    ) -> dict[TopicPartition, int]:
+        """One batch per partition, with its record count, built with `next_sequence`. Returns the
+        base offsets; NO_OFFSET where the leader has forgotten that of an earlier try."""
         data = {partition: batch for partition, (_, batch) in batches.items()}
         self._numbering.before(data)
         answers = self._client.ask_leaders(
@@ -73,6 +76,7 @@ class BatchProducer:
             total = self.written.setdefault(partition, WrittenTotals())
             total.records += count
             total.bytes += len(batch)
+        return answers.done
 
     def _request(self, batches: Mapping[TopicPartition, bytearray]) -> ProduceRequest:
         cluster = self._client.session.cluster
@@ -93,7 +97,7 @@ class BatchProducer:
             ],
         )
 
-    def _read(self, response: ProduceResponse) -> Iterator[PartitionAnswer[None]]:
+    def _read(self, response: ProduceResponse) -> Iterator[PartitionAnswer[int]]:
         for topic in response.responses:
             name = self._client.session.cluster.name_of(topic.name, topic.topic_id)
             for answer in topic.partition_responses if name is not None else ():
@@ -103,4 +107,4 @@ class BatchProducer:
                 blame = [e.batch_index_error_message or "refused" for e in answer.record_errors]
                 message = "; ".join(filter(None, [answer.error_message, *blame[:3]]))
                 partition = TopicPartition(name or "", answer.index)
-                yield PartitionAnswer(partition, code, None, message or None)
+                yield PartitionAnswer(partition, code, answer.base_offset, message or None)

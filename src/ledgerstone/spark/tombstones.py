@@ -40,15 +40,28 @@ class Missed(NamedTuple):
 
 def removed_below(client: Client, topic: str) -> dict[TopicPartition, int] | None:
     """The offset below which tombstones were removed, by partition; None if unknown."""
+    answers = removed_by_broker(client, topic)
     found: dict[TopicPartition, int] = {}
-    answered = False
-    for host, port in http_addresses(client):
+    for told in answers.values():
+        for partition, offset in told.items():
+            found[partition] = max(found.get(partition, 0), offset)
+    return found if answers else None
+
+
+def removed_by_broker(client: Client, topic: str) -> dict[int, dict[TopicPartition, int]]:
+    """The same from each broker that answers, for the replicas that it has."""
+    found: dict[int, dict[TopicPartition, int]] = {}
+    for node_id, (host, port) in http_addresses(client).items():
         answer = get_json(host, port, f"/api/v1/topics/{quote(topic, safe='')}/tombstones")
-        for each in (answer or {}).get("partitions", ()):
-            partition = TopicPartition(topic, int(each["partition"]))
-            found[partition] = max(found.get(partition, 0), int(each["removed_below_offset"] or 0))
-        answered = answered or answer is not None
-    return found if answered else None
+        if answer is not None:
+            found[node_id] = {
+                TopicPartition(topic, int(each["partition"])): max(
+                    int(each["removed_below_offset"] or 0),
+                    int(each.get("removed_to_offset") or 0),
+                )
+                for each in answer.get("partitions", ())
+            }
+    return found
 
 
 def missed_by_offset(positions: Offsets, removed: Offsets, seen_before: Offsets) -> list[Missed]:
@@ -85,11 +98,12 @@ def tombstone_retention_ms(client: Client, topic: str) -> int | None:
     return int(values.get("delete.retention.ms") or 86_400_000)
 
 
-def http_addresses(client: Client) -> list[tuple[str, int]]:
+def http_addresses(client: Client) -> dict[int, tuple[str, int]]:
+    """Of every broker that has one, by node id."""
     if not client.session.cluster.brokers:
         # Who has asked for nothing yet knows of no broker, which is not the same as there is none.
         client.call(ask_about([]), MetadataResponse)
-    found = []
+    found = {}
     for node_id, endpoint in sorted(client.session.cluster.brokers.items()):
         try:
             entries = describe_configs(client, Resource(ResourceType.BROKER, str(node_id)))
@@ -100,7 +114,7 @@ def http_addresses(client: Client) -> list[tuple[str, int]]:
         host, _, port = (value or "").rpartition(":")
         if port.isdigit():
             host = endpoint.host if host in _EVERY_ADDRESS else host.strip("[]")
-            found.append((host, int(port)))
+            found[node_id] = (host, int(port))
     return found
 
 

@@ -17,7 +17,9 @@ TOLD = [
 
 def told_by(monkeypatch: pytest.MonkeyPatch, *answers: Any) -> list[ErasureTombstone]:
     left = list(answers)
-    monkeypatch.setattr(erasures, "http_addresses", lambda client: [("h", 1)] * len(answers))
+    monkeypatch.setattr(
+        erasures, "http_addresses", lambda client: dict.fromkeys(range(len(answers)), ("h", 1))
+    )
     monkeypatch.setattr(erasures, "get_json", lambda host, port, path: left.pop(0))
     # Nobody asks the client.
     return erasures_of(None, "t")  # type: ignore[arg-type]
@@ -45,7 +47,7 @@ def test_every_page_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
         asked.append(path)
         return pages[len(asked) - 1]
 
-    monkeypatch.setattr(erasures, "http_addresses", lambda client: [("h", 1)])
+    monkeypatch.setattr(erasures, "http_addresses", lambda client: {1: ("h", 1)})
     monkeypatch.setattr(erasures, "get_json", get_json)
     known = erasures_of(None, "t")  # type: ignore[arg-type]
 

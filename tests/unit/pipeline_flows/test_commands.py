@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from ledgerstone.cli.pipeline_flows import FAILED_EXIT, app
+from ledgerstone.cli.pipeline import app
+from ledgerstone.cli.pipeline_flows import FAILED_EXIT
 from ledgerstone.pipeline.errors import DefinitionError
 
 KEY = "someone@example.com"

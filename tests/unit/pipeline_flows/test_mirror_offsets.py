@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledgerstone.pipeline.mirror_notes import MirrorNotes, Noted
-from ledgerstone.pipeline.mirror_offsets import MAX_RUNS, CopiedRun, joined, runs_of, translate
+from ledgerstone.pipeline.mirror.notes import MirrorNotes, Noted
+from ledgerstone.pipeline.mirror.offsets import MAX_RUNS, CopiedRun, joined, runs_of, translate
 from ledgerstone.types import TopicPartition
 
 TP = TopicPartition("topic", 3)
@@ -16,11 +16,17 @@ TP = TopicPartition("topic", 3)
 def test_a_gap_begins_a_new_run() -> None:
     offsets = np.array([5, 6, 9, 10, 12])
 
-    assert runs_of(offsets, 100) == [
+    assert runs_of(offsets, np.arange(100, 105)) == [
         CopiedRun(5, 7, 100, 2),
         CopiedRun(9, 11, 102, 2),
         CopiedRun(12, 13, 104, 1),
     ]
+
+
+def test_a_record_of_somebody_else_in_the_copy_begins_a_new_run() -> None:
+    runs = runs_of(np.array([5, 6, 7]), np.array([100, 101, 103]))
+
+    assert runs == [CopiedRun(5, 7, 100, 2), CopiedRun(7, 8, 103, 1)]
 
 
 def test_neighbours_are_joined() -> None:
@@ -40,7 +46,7 @@ def test_a_place_in_a_gap_is_behind_what_was_before_it() -> None:
 def test_too_many_gaps_are_remembered_as_a_whole() -> None:
     offsets = np.arange(0, 4 * MAX_RUNS, 2)
 
-    (run,) = runs_of(offsets, 0)
+    (run,) = runs_of(offsets, np.arange(len(offsets)))
 
     assert not run.is_exact
     assert translate([run], 200) == 0
@@ -53,7 +59,8 @@ def test_nothing_behind_a_place_is_passed_over(offsets: set[int], place: int, si
     ordered = np.array(sorted(offsets))
     runs: list[CopiedRun] = []
     for first in range(0, len(ordered), size):
-        runs += runs_of(ordered[first : first + size], first)
+        part = ordered[first : first + size]
+        runs += runs_of(part, np.arange(first, first + len(part)))
 
     found = translate(joined(runs), place)
 

@@ -165,6 +165,27 @@ def test_listener_of_brokers_has_room_and_who_was_silent_for_longest_goes() -> N
     assert [each.closed is None for each in (silent, busy, broker)] == [False, True, True]
 
 
+def test_listener_may_have_limits_of_its_own() -> None:
+    machine = InProcess(
+        settings={
+            "listeners": "PLAINTEXT://127.0.0.1:9092,INTERNAL://127.0.0.1:9094",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT",
+            "listener.name.internal.max.connections": "1",
+            "listener.name.internal.max.connection.creation.rate": "1",
+        }
+    )
+
+    before = machine.broker.has_room("INTERNAL")
+    machine.connect(listener="INTERNAL")
+    waits = [machine.broker.admission("INTERNAL", "10.1.1.1").wait_ms for _ in range(12)]
+
+    assert (before, machine.broker.has_room("INTERNAL")) == (True, False)
+    assert machine.broker.has_room("PLAINTEXT")
+    assert waits[:10] == [0] * 10
+    assert waits[10:] == [1000, 1000]
+    assert machine.broker.admission("PLAINTEXT", "10.1.1.1").wait_ms == 0
+
+
 # -- on sockets ------------------------------------------------------------------------------------
 
 

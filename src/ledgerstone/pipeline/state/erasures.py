@@ -27,7 +27,7 @@ class ErasureTombstone(NamedTuple):
 
 def erasures_of(client: Client, topic: str) -> list[ErasureTombstone]:
     found: dict[ErasureTombstone, None] = {}
-    for host, port in http_addresses(client):
+    for host, port in http_addresses(client).values():
         found |= dict.fromkeys(_tombstones(_all_pages(host, port, topic), topic))
     return sorted(found)
 

@@ -64,7 +64,12 @@ def forwarding_for(
 ) -> tuple[Forwarding, tuple[Calls, ...]]:
     """And the connections it uses. Heartbeats have their own."""
     heartbeats, others = (
-        Calls(purpose, clock, client_id=f"broker-{config.node_id}-{purpose}")
+        Calls(
+            purpose,
+            clock,
+            client_id=f"broker-{config.node_id}-{purpose}",
+            listener=config.cluster.controller_listener_names[0],
+        )
         for purpose in (HEARTBEATS, FORWARDING)
     )
     forwarding = Forwarding(
@@ -96,7 +101,7 @@ def membership_of(
     forwarding, calls = forwarding_for(config, clock, leader)
     coordinators = None
     if cluster.is_broker:
-        coordinators = _coordinator_calls(config.node_id, clock)
+        coordinators = _coordinator_calls(config, clock)
         calls += coordinators
         own = [each for each in advertised if each.name not in names]
         registration = _broker_registration(config, dice, log_dirs, own)
@@ -135,6 +140,7 @@ def _replication_calls(config: BrokerConfig, clock: Clock, purpose: str) -> tupl
             f"{purpose}-{number}",
             clock,
             client_id=f"broker-{config.node_id}-fetcher-{number}",
+            listener=config.cluster.inter_broker_listener_name or "",
             max_answer_bytes=config.socket_request_max_bytes,
         )
         for number in range(config.cluster.num_replica_fetchers)
@@ -179,11 +185,13 @@ def _replicating(
     )
 
 
-def _coordinator_calls(node_id: int, clock: Clock) -> CoordinatorCalls:
+def _coordinator_calls(config: BrokerConfig, clock: Clock) -> CoordinatorCalls:
     """With the client ids of Kafka's brokers."""
+    node_id, listener = config.node_id, config.cluster.inter_broker_listener_name or ""
+    marker_sender = f"broker-{node_id}-txn-marker-sender"
     return CoordinatorCalls(
-        Calls("coordinator", clock, client_id=f"broker-{node_id}-txn-marker-sender"),
-        Calls("verification", clock, client_id="AddPartitionsManager"),
+        Calls("coordinator", clock, client_id=marker_sender, listener=listener),
+        Calls("verification", clock, client_id="AddPartitionsManager", listener=listener),
     )
 
 

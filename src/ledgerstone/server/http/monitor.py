@@ -57,8 +57,10 @@ def readiness(broker: Broker) -> Page:
     if failed:
         return Page(503, "not ready\n" + "".join(f"{line}\n" for line in failed))
     # No reason to be red: a private network is somebody else's protection.
-    notes = "".join(f"note: {line}\n" for line in exposed_listeners(broker.config))
-    return Page(200, f"ready\n{notes}")
+    notes = list(exposed_listeners(broker.config))
+    if broker.tls is not None:
+        notes += broker.tls.complaints()
+    return Page(200, "ready\n" + "".join(f"note: {line}\n" for line in notes))
 
 
 def _metrics(broker: Broker) -> SlowPage:
@@ -103,6 +105,7 @@ def sample_slices(broker: Broker) -> Iterator[list[MetricSample]]:
         *cleaning_view.samples(broker.cleaning, looked_at),
         *erasing_view.samples(broker.erasing),
         *tombstone_view.samples(broker.near_tombstones),
+        *(() if broker.tls is None else broker.tls.samples()),
     ]
 
 

@@ -87,7 +87,12 @@ def open_quorum(
             state_file=state_file,
             consumer=QuorumConsumer(log, snapshots, OwnSnapshots(rules), clock),
             clock=clock,
-            calls=Calls(PURPOSE, clock, client_id=f"raft-client-{config.node_id}"),
+            calls=Calls(
+                PURPOSE,
+                clock,
+                client_id=f"raft-client-{config.node_id}",
+                listener=next(iter(cluster.controller_listener_names), ""),
+            ),
         )
     )
 

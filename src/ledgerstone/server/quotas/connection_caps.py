@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.config.broker_keys import BROKER_KEYS
 from ledgerstone.config.connection_limits import OVERRIDES_KEY, parse_overrides
+from ledgerstone.config.listener_keys import own_values
 from ledgerstone.types import INT32_MAX
 
 
@@ -26,7 +27,9 @@ class ConnectionCaps(NamedTuple):
             total=_value("max.connections", values),
             per_ip=_value("max.connections.per.ip", values),
             by_ip=parse_overrides(_value(OVERRIDES_KEY, values)),
-            by_listener={},
+            by_listener={
+                name: int(text) for name, text in own_values(values, "max.connections").items()
+            },
             protected=protected_listener(config),
         )
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from ledgerstone.config.broker import BrokerConfig
+from ledgerstone.config.listener_keys import own_values
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.quotas.counters import FORGET_AFTER_MS, MOST_COUNTERS
 from ledgerstone.quotas.entities import EntityType, QuotaKey, plain_address
@@ -73,6 +74,12 @@ class ConnectionQuotas:
             self.broker = self._rate(rate)
         else:
             self.broker.bound = rate
+        limits = {name: int(text) for name, text in own_values(values, _RATE_KEY).items()}
+        self.listeners = {
+            name: self.listeners.get(name) or self._rate(limit) for name, limit in limits.items()
+        }
+        for name, limit in limits.items():
+            self.listeners[name].bound = limit
         self._note_active()
 
     def _note_active(self) -> None:

@@ -31,6 +31,7 @@ def partition_json(
         "log_end_offset": log.log_end_offset,
         "removed_below_offset": ledger.removed_below_offset,
         "removed_at_ms": ledger.removed_at_ms,
+        "removed_to_offset": _removed_to(partition),
         "fresh_tombstones": pending.fresh_tombstones if pending else 0,
         "pending": [_range_json(each, holds, now_ms) for each in ranges],
         "hold_max_ms": holds.max_ms if holds.groups else None,
@@ -43,6 +44,12 @@ def partition_json(
         "missed": [missed_json(each) for each in ledger.told],
         "near": near.of(tp).to_json(),
     }
+
+
+def _removed_to(partition: Partition) -> int | None:
+    """Of a log with several replicas: what it lacks lay below, also after a kill in a pass."""
+    removal = partition.removal
+    return removal.removed_to if removal is not None and removal.is_coordinated else None
 
 
 def _range_json(each: TombstoneRange, holds: Holds, now_ms: int) -> dict[str, Any]:

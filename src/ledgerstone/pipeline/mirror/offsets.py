@@ -1,7 +1,8 @@
 """Maps offsets of an original partition to those of its copy. Pure.
 
 A run is a range of records that were copied one after the other. Offsets of the original have gaps
-where records were compacted away; those of the copy have none when they are written.
+where records were compacted away; those of the copy have some where the target cluster wrote
+tombstones of its own.
 """
 
 from bisect import bisect_right
@@ -11,6 +12,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+Int64s = NDArray[np.int64]
 
 # A compacted stretch may be all gaps; beyond this many runs it is remembered as a whole.
 MAX_RUNS: Final = 256
@@ -33,19 +36,21 @@ class CopiedRun(NamedTuple):
         return self.target_start + self.records
 
 
-def runs_of(source_offsets: NDArray[np.int64], target_start: int) -> list[CopiedRun]:
-    """The runs of records that were written consecutively from `target_start` on."""
+def runs_of(source_offsets: Int64s, target_offsets: Int64s) -> list[CopiedRun]:
+    """The runs of records that were read from `source_offsets` and are now at `target_offsets`."""
     if not len(source_offsets):
         return []
-    breaks = np.flatnonzero(np.diff(source_offsets) != 1) + 1
+    is_break = (np.diff(source_offsets) != 1) | (np.diff(target_offsets) != 1)
+    breaks = np.flatnonzero(is_break) + 1
+    first, last = int(source_offsets[0]), int(source_offsets[-1])
     if len(breaks) >= MAX_RUNS:
-        first, last = int(source_offsets[0]), int(source_offsets[-1])
-        return [CopiedRun(first, last + 1, target_start, len(source_offsets))]
+        return [CopiedRun(first, last + 1, int(target_offsets[0]), len(source_offsets))]
     found = []
     edges = [0, *breaks.tolist(), len(source_offsets)]
     for begin, end in pairwise(edges):
         start = int(source_offsets[begin])
-        found.append(CopiedRun(start, start + end - begin, target_start + begin, end - begin))
+        count = end - begin
+        found.append(CopiedRun(start, start + count, int(target_offsets[begin]), count))
     return found
 
 

@@ -1,0 +1,1 @@
+"""Copies of topics on another cluster: records, deletes, erasures, the places of groups."""

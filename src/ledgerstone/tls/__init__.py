@@ -1,0 +1,1 @@
+"""TLS for both sides: settings, keys and certificates, contexts. See README.md."""

@@ -1,0 +1,191 @@
+"""Clients that are not ours, through TLS: with and without certificates of their own, in both
+versions. Java's are in `test_tls_java`."""
+
+import asyncio
+import re
+import ssl
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import aiokafka
+import confluent_kafka
+import pytest
+
+from tests.kit import kafka_python
+from tests.kit.broker import FAST_GROUPS, BrokerProcess, wait_until
+from tests.kit.certificates import Authority
+
+TIMEOUT_S = 30.0
+VERSIONS = ["TLSv1.2", "TLSv1.3"]
+
+
+class Files:
+    """What the two sides have on disk."""
+
+    def __init__(self, directory: Path) -> None:
+        authority = Authority()
+        self.ca = authority.write(directory / "ca.pem")
+        self.broker = authority.issue("broker").write(directory / "broker.pem")
+        self.client = authority.issue("alice").write(directory / "alice.pem")
+
+    def settings(self, auth: str) -> dict[str, str]:
+        return {
+            **FAST_GROUPS,
+            "listeners": "SSL://127.0.0.1:0",
+            "ssl.keystore.location": self.broker,
+            "ssl.truststore.location": self.ca,
+            "ssl.client.auth": auth,
+        }
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    return Files(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module", params=["none", "required"])
+def served(
+    request: pytest.FixtureRequest, files: Files, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[BrokerProcess, bool]]:
+    """A broker, and whether it wants a certificate."""
+    directory = tmp_path_factory.mktemp(f"broker-{request.param}")
+    with BrokerProcess(directory, files.settings(request.param)) as broker:
+        yield broker, request.param == "required"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_confluent_kafka(served: tuple[BrokerProcess, bool], files: Files, version: str) -> None:
+    broker, wants_certificate = served
+    config: dict[str, str | int | bool] = {
+        "bootstrap.servers": broker.bootstrap,
+        "security.protocol": "SSL",
+        "ssl.ca.location": files.ca,
+    }
+    if version == "TLSv1.2":
+        config["ssl.cipher.suites"] = "ECDHE-ECDSA-AES128-GCM-SHA256"
+    if wants_certificate:
+        config |= {"ssl.certificate.location": files.client, "ssl.key.location": files.client}
+    topic = f"confluent-{version}"
+    producer = confluent_kafka.Producer(config)
+    producer.produce(topic, b"v" * 500_000)
+    assert producer.flush(TIMEOUT_S) == 0
+
+    consumer = confluent_kafka.Consumer(
+        config | {"group.id": f"g-{version}", "auto.offset.reset": "earliest"}
+    )
+    consumer.subscribe([topic])
+    message = wait_until(lambda: consumer.poll(1.0), "the record comes", TIMEOUT_S)
+    consumer.close()
+
+    assert message is not None
+    assert message.error() is None
+    assert message.value() == b"v" * 500_000
+
+
+def context_of(files: Files, version: str, *, shows: bool) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=files.ca)
+    context.maximum_version = ssl.TLSVersion[version.replace(".", "_")]
+    if shows:
+        context.load_cert_chain(files.client)
+    return context
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_kafka_python(served: tuple[BrokerProcess, bool], files: Files, version: str) -> None:
+    broker, wants_certificate = served
+    config = {
+        "security_protocol": "SSL",
+        "ssl_context": context_of(files, version, shows=wants_certificate),
+    }
+    topic = f"kafka-python-{version}"
+    producer = kafka_python.producer(broker.bootstrap, **config)
+    producer.send(topic, b"v" * 500_000).get(TIMEOUT_S)
+    producer.close()
+
+    consumer = kafka_python.consumer(
+        broker.bootstrap, topic, auto_offset_reset="earliest", consumer_timeout_ms=30_000, **config
+    )
+    message = next(consumer)
+    consumer.close()
+
+    assert message.value == b"v" * 500_000
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_aiokafka(served: tuple[BrokerProcess, bool], files: Files, version: str) -> None:
+    broker, wants_certificate = served
+    config = {
+        "bootstrap_servers": broker.bootstrap,
+        "security_protocol": "SSL",
+        "ssl_context": context_of(files, version, shows=wants_certificate),
+    }
+    topic = f"aiokafka-{version}"
+
+    async def story() -> bytes:
+        async with aiokafka.AIOKafkaProducer(**config) as producer:
+            await producer.send_and_wait(topic, b"v" * 500_000)
+        async with aiokafka.AIOKafkaConsumer(
+            topic, auto_offset_reset="earliest", **config
+        ) as consumer:
+            async with asyncio.timeout(TIMEOUT_S):
+                return bytes((await consumer.getone()).value)
+
+    assert asyncio.run(story()) == b"v" * 500_000
+
+
+def test_a_client_that_does_not_trust_the_broker_is_told_and_so_is_its_operator(
+    tmp_path: Path, files: Files
+) -> None:
+    stranger = Authority("another CA").write(tmp_path / "other.pem")
+    with BrokerProcess(tmp_path, files.settings("none")) as broker:
+        errors: list[str] = []
+        client = confluent_kafka.Producer(
+            {
+                "bootstrap.servers": broker.bootstrap,
+                "security.protocol": "SSL",
+                "ssl.ca.location": stranger,
+                "error_cb": lambda error: errors.append(error.str()),
+            }
+        )
+
+        def told() -> bool:
+            client.poll(0.1)
+            return bool(errors)
+
+        wait_until(told, "the client is told", TIMEOUT_S)
+        wait_until(lambda: "tls handshake failed" in broker.log_text, "the broker says so")
+
+    assert re.search("listener=SSL reason=it does not trust", broker.log_text)
+
+
+def test_a_plain_client_is_closed_and_the_operator_told(tmp_path: Path, files: Files) -> None:
+    with BrokerProcess(tmp_path, files.settings("none")) as broker:
+        client = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap})
+        wait_until(
+            lambda: client.poll(0.1) or "reason=it speaks no TLS" in broker.log_text,
+            "the broker says so",
+        )
+
+    assert broker.log_text.count("reason=it speaks no TLS") == 1
+
+
+def test_a_start_with_a_wrong_key_says_what_is_wrong(tmp_path: Path, files: Files) -> None:
+    other = Authority().issue("x")
+    mixed = tmp_path / "mixed.pem"
+    mixed.write_bytes(other.key_pem + Authority().issue("y").chain_pem)
+    settings = files.settings("none") | {"ssl.keystore.location": str(mixed)}
+    with pytest.raises(AssertionError, match="not the one of its first certificate"):
+        BrokerProcess(tmp_path, settings).start()
+
+
+def test_openssls_own_client_sees_the_chain(
+    served: tuple[BrokerProcess, bool], files: Files
+) -> None:
+    broker, _ = served
+    done = subprocess.run(
+        ["openssl", "s_client", "-connect", broker.bootstrap, "-CAfile", files.ca, "-brief"],
+        input=b"", capture_output=True, timeout=30, check=False,
+    )  # fmt: skip
+
+    assert b"Verification: OK" in done.stderr
