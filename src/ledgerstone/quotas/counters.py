@@ -10,7 +10,7 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from ledgerstone.quotas.entities import QuotaEntity
 from ledgerstone.quotas.limits import CounterKey, Level, Limit, QuotaLimits
-from ledgerstone.quotas.rate import LONGEST_THROTTLE_MS, rate_of, throttle_ms
+from ledgerstone.quotas.rate import LONGEST_THROTTLE_MS, rate_of
 from ledgerstone.quotas.token_bucket import TokenBucket
 from ledgerstone.quotas.windows import Windows
 
@@ -87,8 +87,7 @@ class RateCounter:
 
     def record(self, value: int, now_ms: int) -> int:
         """How long the client has to wait."""
-        self.windows.record(value, now_ms)
-        return throttle_ms(self.windows, self.bound, now_ms, self.longest_ms)
+        return self.windows.throttle_ms(value, self.bound, now_ms, self.longest_ms)
 
     def record_only(self, value: int, now_ms: int) -> None:
         """Counts for whoever comes next. A negative value takes back."""

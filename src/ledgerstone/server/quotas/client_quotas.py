@@ -29,7 +29,7 @@ from ledgerstone.quotas.mutations import MutationQuota
 from ledgerstone.quotas.rate import NO_BOUND
 from ledgerstone.quotas.windows import Windows
 from ledgerstone.server.quotas.charges import Charges
-from ledgerstone.server.request import Encoded, Request, Response, outermost
+from ledgerstone.server.request import Encoded, InnerRequest, Request, Response, outermost
 from ledgerstone.server.session import Session
 from ledgerstone.types import INT32_MAX
 
@@ -37,8 +37,14 @@ from ledgerstone.types import INT32_MAX
 NANOSECONDS_OF_A_PERCENT: Final = 10_000_000
 # Answers that have no place for a throttle time, and brokers' own.
 _EXEMPT: Final = frozenset(
-    {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, ApiKey.WRITE_TXN_MARKERS}
+    {
+        int(ApiKey.SASL_HANDSHAKE),
+        int(ApiKey.SASL_AUTHENTICATE),
+        int(ApiKey.WRITE_TXN_MARKERS),
+    }
 )
+# Bound once: asking an enum for a member costs as much as a function call.
+_PRODUCE: Final = int(ApiKey.PRODUCE)
 # From which version on clients understand THROTTLING_QUOTA_EXCEEDED.
 _STRICT_FROM: Final[Mapping[int, int]] = {
     ApiKey.CREATE_TOPICS: 6,
@@ -118,12 +124,21 @@ class ClientQuotas:
         if session.is_controller_listener or request.api_key in _EXEMPT:
             return answer, 0
         # A controller, or the handler, may have set one already.
-        throttle_ms = getattr(answer, "throttle_time_ms", 0)
+        throttle_ms = 0
+        if type(answer) is not bytes and answer is not None:
+            throttle_ms = getattr(answer, "throttle_time_ms", 0)
         if request.is_charged:
             return answer, throttle_ms
-        charges = self._current(request)
+        charges = session.charges
+        if (
+            charges is None
+            or charges.generation != self._generation
+            or charges.client_id != request.client_id
+            or charges.principal is not session.principal
+        ):
+            charges = self._charges_of(session, request.client_id)
         slowest: RateCounter | None = None
-        if charges.produce is not None and request.api_key == ApiKey.PRODUCE:
+        if charges.produce is not None and request.api_key == _PRODUCE:
             wait_ms = charges.produce.record(request.size, now_ms)
             if wait_ms > throttle_ms:
                 throttle_ms, slowest = wait_ms, charges.produce
@@ -139,7 +154,9 @@ class ClientQuotas:
     def fetched(self, request: Request, size: int, now_ms: int) -> int:
         """How long the client of a fetch has to wait; then its answer must be empty. `size` is that
         of the answer."""
-        outermost(request).is_charged = True
+        request.is_charged = True
+        if isinstance(request, InnerRequest):
+            outermost(request).is_charged = True
         charges = self._current(request)
         by_bytes = 0 if charges.fetch is None else charges.fetch.record(size, now_ms)
         by_time = 0 if charges.request is None else charges.request.record(0, now_ms)

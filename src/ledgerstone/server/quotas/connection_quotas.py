@@ -12,7 +12,7 @@ from ledgerstone.config.listener_keys import own_values
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.quotas.counters import FORGET_AFTER_MS, MOST_COUNTERS
 from ledgerstone.quotas.entities import EntityType, QuotaKey, plain_address
-from ledgerstone.quotas.rate import NO_BOUND, throttle_ms
+from ledgerstone.quotas.rate import NO_BOUND
 from ledgerstone.quotas.windows import Windows
 from ledgerstone.server.quotas.connection_caps import protected_listener
 from ledgerstone.types import INT32_MAX
@@ -40,8 +40,7 @@ class ConnectionRate:
         self.throttle_total_ms = 0
 
     def record(self, now_ms: int, longest_ms: int) -> int:
-        self.windows.record(1, now_ms)
-        wait_ms = throttle_ms(self.windows, self.bound, now_ms, longest_ms)
+        wait_ms = self.windows.throttle_ms(1, self.bound, now_ms, longest_ms)
         if wait_ms:
             self.throttled += 1
             self.throttle_total_ms += wait_ms
