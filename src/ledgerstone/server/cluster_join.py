@@ -71,3 +71,5 @@ def _add_agents(broker: Broker, membership: ClusterMembership) -> None:
             marker_calls=membership.coordinators.markers,
             verification_calls=membership.coordinators.verification,
         )
+    if membership.erasures is not None:
+        broker.erasing.others.links = membership.erasures
