@@ -178,9 +178,13 @@ class ErasureRequests:
         """A broker that is destroyed is not scanned; the receipt will name it."""
 
         def successor(erasure: Erasure, salt: bytes, now_ms: int) -> Erasure:
-            if broker_id in self.work.others.alive:
+            standing = set(self.work.disks())
+            had_others = any(
+                each.broker_id == broker_id and each not in standing for each in erasure.hosts
+            )
+            if broker_id in self.work.others.alive and not had_others:
                 raise InvalidRequest(f"broker {broker_id} is alive, and is scanned")
-            known = {each.broker_id for each in (*erasure.hosts, *self.work.disks())}
+            known = {each.broker_id for each in (*erasure.hosts, *standing)}
             if broker_id not in known:
                 raise InvalidRequest(f"broker {broker_id} was never part of this cluster")
             return changes.with_lost_broker(
