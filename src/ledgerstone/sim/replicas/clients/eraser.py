@@ -9,7 +9,8 @@ import json
 from base64 import b64encode
 from typing import Any, Final
 
-from ledgerstone.dataclasses import dataclass
+from ledgerstone.dataclasses import dataclass, field
+from ledgerstone.fs import parent_of
 from ledgerstone.metadata.topic_names import ERASURES
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.erasing.work import NotYet
@@ -40,6 +41,7 @@ class ClusterEraser:
     topic: str
     erasures: int
     _tries: int = 0
+    _moved: set[int] = field(default_factory=set)
 
     @property
     def _reach(self) -> Reach:
@@ -111,6 +113,20 @@ class ClusterEraser:
                 yield from self._call("POST", f"erasures/{erasure_id}/accept", content)
                 self._reach.world.mark("a lost disk was given up")
 
+    def _move_secrets(self, reason: str) -> None:
+        """Two leaders of a journal that was empty each made secrets. An operator does what the
+        broker says: stops the one that is named, and moves its file away."""
+        for node in self.nodes:
+            if f"broker {node.node_id} has other secrets" not in reason:
+                continue
+            path = None if node.broker is None else node.broker.erasing.keys_path
+            if path is not None and node.node_id not in self._moved:
+                self._moved.add(node.node_id)
+                self._reach.world.mark("an operator moved secrets away")
+                node.kill(None, 500)
+                node.fs.unlink(path)
+                node.fs.fsync_dir(parent_of(path))
+
     # -- HTTP -----------------------------------------------------------------------------------
 
     def _call(
@@ -120,6 +136,7 @@ class ClusterEraser:
         node = self._reach.dice.pick(self.nodes)
         request = HttpRequest(method, f"/api/v1/{path}", {}, {}, json.dumps(content).encode())
         calls: list[ApiCall] = []
+        reasons: list[str] = []
 
         def attempt(broker: Broker) -> Page | None:
             if not calls:
@@ -127,7 +144,7 @@ class ClusterEraser:
             try:
                 return calls[0].attempt()
             except NotYet as reason:
-                self._reach.world.note(f"{self._reach.name} waits: {reason}")
+                reasons[:] = [str(reason)]
                 return None
 
         boot, until_ms = node.boot, self._reach.world.now_ms + _CALL_MS
@@ -137,6 +154,9 @@ class ClusterEraser:
             page = node.call(attempt)
             if isinstance(page, Page):
                 return page.status, json.loads(page.body)
+            for reason in reasons:
+                self._reach.world.note(f"{self._reach.name} waits: {reason}")
+                self._move_secrets(reason)
             yield Resting(_TRY_MS)
         yield self._reach.rest()
         return None, None
