@@ -29,14 +29,16 @@ class SecureSetup:
     """`is_new`: the password was made just now, and should be shown."""
 
     directory: Path
+    listen: str  # HOST:PORT
     password: str = field(repr=False)
     is_new: bool
 
-    def overrides(self, listen: str) -> list[str]:
-        """Settings of the broker; `listen` is HOST:PORT."""
+    @property
+    def overrides(self) -> list[str]:
+        """Settings of the broker."""
         jaas = f'{_MODULE} required user_{ADMIN}="{self.password}";'
         return [
-            f"listeners={LISTENER}://{listen}",
+            f"listeners={LISTENER}://{self.listen}",
             f"ssl.keystore.location={self.directory / 'broker.pem'}",
             "sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-512",
             f"listener.name.sasl_ssl.plain.sasl.jaas.config={jaas}",
@@ -88,7 +90,7 @@ def set_up(data: Path, listen: str, clock: Clock, dice: Dice) -> SecureSetup:
     password = password_file.read_text().strip()
     if not password or any(each in password for each in '"\\\n'):
         raise ConfigError("--secure", str(password_file), "must be a password without quotes")
-    return SecureSetup(directory=directory, password=password, is_new=is_new)
+    return SecureSetup(directory=directory, listen=listen, password=password, is_new=is_new)
 
 
 def _authority(directory: Path, now_ms: int) -> KeyAndCertificate:

@@ -17,11 +17,12 @@ import typer
 from ledgerstone.cli.log_format import formatter
 from ledgerstone.clock import Clock
 from ledgerstone.config.broker import BrokerConfig, load_broker_config
-from ledgerstone.errors import ConfigError
+from ledgerstone.errors import ConfigError, StartFailed, StartStopped
 from ledgerstone.workers.child import die_with_parent
 
 if TYPE_CHECKING:
     from ledgerstone.cli.secure_setup import SecureSetup
+    from ledgerstone.server.bootstrap import RunningBroker
 
 _EXIT_REFUSED = 2
 DEFAULT_ADDRESS: Final = "127.0.0.1:9092"
@@ -71,17 +72,8 @@ def up(
         raise typer.BadParameter("must be real or virtual", param_hint="--clock")
     _configure_logging(log_format, log_level)
     overrides = list(override or [])
-    setup = None
-    try:
-        if secure:
-            setup = _secure_setup(data, listen)
-            # Behind them the user's own, which so go before.
-            overrides = [*setup.overrides(listen or DEFAULT_ADDRESS), *overrides]
-        elif listen is not None:
-            overrides.append(f"listeners=PLAINTEXT://{listen}")
-    except ConfigError as error:
-        typer.echo(f"ledgerstone: {error}", err=True)
-        raise typer.Exit(_EXIT_REFUSED) from error
+    if listen is not None and not secure:
+        overrides.append(f"listeners=PLAINTEXT://{listen}")
     if data is not None:
         overrides.append(f"log.dirs={data}")
     if http is not None:
@@ -94,6 +86,9 @@ def up(
         raise typer.BadParameter(str(error), param_hint="--config") from error
     _raise_descriptor_limit()
     try:
+        setup = _secure_setup(data, listen or DEFAULT_ADDRESS) if secure else None
+        # Behind them the user's own, which so go before.
+        overrides = [*(() if setup is None else setup.overrides), *overrides]
         loaded = load_broker_config(
             properties=properties, environment=os.environ, overrides=overrides
         )
@@ -105,19 +100,28 @@ def up(
         raise typer.Exit(_EXIT_REFUSED) from error
 
 
-def _secure_setup(data: Path | None, listen: str | None) -> "SecureSetup":
+def _secure_setup(data: Path | None, listen: str) -> "SecureSetup":
     if data is None:
         raise ConfigError("--data", "", "must be set with --secure: keys are kept below it")
     from ledgerstone.cli.secure_setup import set_up
     from ledgerstone.system import SystemClock, SystemDice
 
-    return set_up(data, listen or DEFAULT_ADDRESS, SystemClock(), SystemDice())
+    return set_up(data, listen, SystemClock(), SystemDice())
 
 
-def _secure_line(setup: "SecureSetup") -> str:
-    """The password is shown when it is made, and is in a file from then on."""
-    shown = setup.password if setup.is_new else "as before"
-    return f"ledgerstone secure user=admin password={shown} files={setup.directory}"
+def _announce(running: "RunningBroker", token: str, setup: "SecureSetup | None") -> None:
+    line = f"ledgerstone ready bootstrap={running.bootstrap}"
+    if running.http_address is not None:
+        line += f" http={running.http_address}"
+    typer.echo(line)
+    if running.http_address is not None:
+        # Printed only here, not logged: this address grants changes, and logs are kept and copied.
+        typer.echo(f"ledgerstone page {running.http_address}/?token={token}")
+    if setup is not None:
+        # The password is shown when it is made, and is in a file from then on.
+        shown = setup.password if setup.is_new else "as before"
+        typer.echo(f"ledgerstone secure user=admin password={shown} files={setup.directory}")
+    sys.stdout.flush()
 
 
 def _waits_for(what: str) -> None:
@@ -137,7 +141,6 @@ async def _serve(
     gc.disable()
     # Imported here: `ledgerstone --help` must not load a broker.
     from ledgerstone.server.bootstrap import Surroundings, start_broker
-    from ledgerstone.server.cluster_start import StartFailed, StartStopped
     from ledgerstone.server.movable_clock import MovableClock
     from ledgerstone.system import OsFilesystem, SystemClock, SystemDice, boot_id
     from ledgerstone.web.access import Access
@@ -185,16 +188,7 @@ async def _serve(
     }
     if ready_file is not None:
         _write_ready_file(ready_file, facts)
-    line = f"ledgerstone ready bootstrap={running.bootstrap}"
-    if running.http_address is not None:
-        line += f" http={running.http_address}"
-    typer.echo(line)
-    if running.http_address is not None:
-        # Printed only here, not logged: this address grants changes, and logs are kept and copied.
-        typer.echo(f"ledgerstone page {running.http_address}/?token={access.token}")
-    if setup is not None:
-        typer.echo(_secure_line(setup))
-    sys.stdout.flush()
+    _announce(running, access.token, setup)
     await stopping.wait()
     await running.stop(hurries=hurrying.is_set)
     if ready_file is not None:
