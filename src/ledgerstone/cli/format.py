@@ -29,6 +29,18 @@ ClusterId = Annotated[
 ]
 
 
+FirstUsers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--add-scram",
+        "-S",
+        metavar="MECHANISM=[name=…,password=…]",
+        help="A first user; repeatable. - reads one from each line of stdin, which keeps passwords "
+        "out of the list of processes.",
+    ),
+]
+
+
 def _print_uuid(asked: bool) -> None:
     if asked:
         typer.echo(uuid_to_text(random_uuid(SystemDice())))
@@ -66,16 +78,7 @@ def format_directory(
         list[str] | None,
         typer.Option("--feature", "-f", metavar="NAME=LEVEL", help="One feature; repeatable."),
     ] = None,
-    add_scram: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--add-scram",
-            "-S",
-            metavar="MECHANISM=[name=…,password=…]",
-            help="A first user; repeatable. - reads one from each line of stdin, which keeps "
-            "passwords out of the list of processes.",
-        ),
-    ] = None,
+    add_scram: FirstUsers = None,
     ignore_formatted: Annotated[
         bool,
         typer.Option("--ignore-formatted", "-g", help="Leave a formatted directory as it is."),
