@@ -45,6 +45,7 @@ from ledgerstone.server.producer_ids import ProducerIds
 from ledgerstone.server.quorum.opening import open_quorum
 from ledgerstone.server.runtime import Runtime
 from ledgerstone.server.stages import Stages
+from ledgerstone.server.tombstones.group_offsets import GroupOffsets
 from ledgerstone.server.tombstones.holds import TombstoneHolds
 from ledgerstone.server.transactions.shards import TransactionShards
 from ledgerstone.server.transport import PlainTransport
@@ -114,6 +115,9 @@ def _compose(
     # The link's image is the one that the broker has published.
     shards = HostedShards(lambda: link.image)
     txn_shards = TransactionShards(lambda: link.image, config.node_id)
+    offsets = GroupOffsets(
+        clock=world.clock, image=lambda: link.image, here=shards, node_id=config.node_id
+    )
     scans = Scans()
     agents = build_log_agents(
         config=config,
@@ -121,7 +125,7 @@ def _compose(
         dice=world.dice,
         log_dirs=log_dirs,
         partitions=partitions,
-        holds=TombstoneHolds(shards, shards.are_loaded),
+        holds=TombstoneHolds(offsets),
         txn_owners=txn_shards,
         searching=scans,
         image=link.image,
@@ -156,7 +160,7 @@ def _compose(
         # A single node does without it, and without what it imports.
         from ledgerstone.server.cluster_join import join_cluster
 
-        join_cluster(broker, advertised)
+        join_cluster(broker, advertised, offsets)
         return broker
     _begin_alone(broker)
     return broker
