@@ -105,7 +105,7 @@ class Partition:
         role, end_offset = self.role, self.log.log_end_offset
         if state.leader_epoch > role.leader_epoch:
             # Synced, and before the first append of the epoch.
-            self.log.note_leader_epoch(state.leader_epoch, end_offset)
+            self.log.lead_from(state.leader_epoch, end_offset)
         if isinstance(role, Leader):
             is_new_epoch = state.leader_epoch > role.leader_epoch
             if is_new_epoch:

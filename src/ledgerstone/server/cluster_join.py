@@ -6,6 +6,7 @@ from ledgerstone.config.listeners import Listener
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.broker_life.joining import ClusterMembership, membership_of
 from ledgerstone.server.controlling.composition import controlling_of
+from ledgerstone.server.login.own import own_login
 from ledgerstone.server.tombstones.group_offsets import GroupOffsets
 from ledgerstone.server.transactions.routing import route_transactions
 
@@ -46,6 +47,8 @@ def join_cluster(broker: Broker, advertised: Sequence[Listener], offsets: GroupO
 
 
 def _add_agents(broker: Broker, membership: ClusterMembership, offsets: GroupOffsets) -> None:
+    for calls in (broker.quorum.calls, *membership.calls):
+        calls.make_login = own_login(broker.config, calls.listener, broker.dice)
     for calls in membership.calls:
         calls.turn = broker
         broker.agents.add_dialling(calls.purpose, calls)
@@ -74,3 +77,5 @@ def _add_agents(broker: Broker, membership: ClusterMembership, offsets: GroupOff
         offsets.wanted = broker.cleaning.compacted_topics
         offsets.on_learned = broker.cleaning.offsets_learned
         broker.agents.add(offsets)
+    if membership.erasures is not None:
+        broker.erasing.others.links = membership.erasures

@@ -93,6 +93,12 @@ class Network:
         self._cuts.clear()
         self.weather = Weather()
 
+    @property
+    def arrived_ms(self) -> int:
+        """When the last of what is on its way arrives."""
+        times = [at_ms for link in self.links.values() for at_ms in link.arrives_ms.values()]
+        return max(times, default=0)
+
     def reset(self, link: Link, *, is_half: bool) -> None:
         """Both sides are told, or only the listener: the dialer still takes it for open."""
         self.tell_closed(link, link.listener)

@@ -339,6 +339,14 @@ class PartitionLog:
         if leader_epoch >= 0 and self.epochs.assign(leader_epoch, start_offset):
             self.epoch_checkpoint.write(self.epochs.entries())
 
+    def lead_from(self, leader_epoch: int, start_offset: int) -> None:
+        """The metadata says so. A disk that refuses fails this log: nothing is appended to it, and
+        whatever else the metadata says is carried out."""
+        try:
+            self.note_leader_epoch(leader_epoch, start_offset)
+        except OSError as error:
+            self.fail(f"leader epoch {leader_epoch} was not written: {error}", error)
+
     def _result(
         self,
         first_offset: int,

@@ -24,7 +24,9 @@ from ledgerstone.replication.leader import Leader
 from ledgerstone.replication.partition import Partition
 from ledgerstone.replication.removal import LeaderRemoval
 from ledgerstone.replication.state_log import StateLog
+from ledgerstone.server.groups.hosted_shard import HostedShard
 from ledgerstone.server.handlers import fetch_reading, produce, produce_answers
+from ledgerstone.server.transactions.hosted_shard import HostedTransactions
 from ledgerstone.sim.replicas.cluster import run
 from ledgerstone.sim.replicas.scenario import draw, parse
 from ledgerstone.storage.log import PartitionLog
@@ -85,6 +87,20 @@ set readers 4
 3500 split node=-4 ms=4200
 8500 split node=-4 ms=4200
 13000 crash node=-4 down=100
+"""
+# The coordinator of groups dies with commits that one follower has, and so does that one.
+_TWICE = f"""{_BUSY}
+set brokers 5
+set controllers 1
+set writers 1
+set readers 6
+set transactors 0
+set members 0
+set min_isr 1
+set lag_ms 4000
+set fault_ms 24000
+4000 twice node=-4 down=6000 gap=900 apart=9000
+14000 twice node=-4 down=6000 gap=900 apart=9000
 """
 # Followers fall behind, leave the ISR and join it again.
 _LAG = f"""{_BUSY}
@@ -396,6 +412,12 @@ def coordinators_answer_before_commit(patch: Patch) -> None:
     patch.setattr(StateLog, "committed", committed)
 
 
+def coordinators_load_halfway(patch: Patch) -> None:
+    """They serve before what they have read is committed."""
+    for shard in (HostedShard, HostedTransactions):
+        patch.setattr(shard, "can_serve", property(lambda self: self._replayed_to is not None))
+
+
 def tombstones_ignore_other_replicas(patch: Patch) -> None:
     def removable_to(self: LeaderRemoval, own_clean_to: int, **_: int) -> int:
         return own_clean_to
@@ -433,6 +455,7 @@ MUTANTS = (
     Mutant("consumers read what is not committed", consumers_read_to_the_end, _DIVERGENCE),
     Mutant("followers forget aborted transactions", followers_forget_aborts, _FAILOVERS),
     Mutant("coordinators answer before commit", coordinators_answer_before_commit, _COORDINATORS),
+    Mutant("coordinators serve before their log is committed", coordinators_load_halfway, _TWICE),
     Mutant("tombstones ignore other replicas", tombstones_ignore_other_replicas, _DELETES),
 )
 

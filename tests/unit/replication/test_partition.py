@@ -1,9 +1,12 @@
 """One hosted partition: its role, who may ask, and how the high watermark moves."""
 
+import errno
+
 import pytest
 
 from ledgerstone.errors import (
     FencedLeaderEpoch,
+    LogStorageError,
     NotEnoughReplicas,
     NotLeaderOrFollower,
     UnknownLeaderEpoch,
@@ -11,6 +14,7 @@ from ledgerstone.errors import (
 from ledgerstone.replication.follower import Follower
 from ledgerstone.replication.leadership import Leadership
 from ledgerstone.replication.partition import Partition
+from ledgerstone.sim.filesystem import SimFilesystem
 from ledgerstone.types import NO_OFFSET
 from tests.kit.logs import World, batch
 from tests.kit.roles import followed, leader_of, led_by
@@ -27,6 +31,23 @@ def test_leader_alone_commits_what_it_writes(partition: Partition) -> None:
     result = partition.append(batch(("key", "value")), acks=-1)
 
     assert partition.log.high_watermark == result.last_offset + 1
+
+
+def test_leader_whose_disk_refuses_the_epoch_takes_no_writes() -> None:
+    """It was taken for damage of the metadata log, which had told it to lead."""
+    world = World()
+    log = world.open()
+    told: list[BaseException] = []
+    log.on_disk_error = told.append
+    hosted = Partition(log=log, topic_id=bytes(16), node_id=1)
+    assert isinstance(world.fs, SimFilesystem)
+    world.fs.fail_matching("fsync", "*leader-epoch-checkpoint*", errno.EIO, times=1)
+
+    hosted.assume(led_by(1, 3, (1,)))
+
+    assert [type(each) for each in told] == [OSError]
+    with pytest.raises(LogStorageError):
+        hosted.append(batch(("key", "value")), acks=-1)
 
 
 def test_high_watermark_is_the_least_that_every_in_sync_replica_has(partition: Partition) -> None:

@@ -33,6 +33,7 @@ from ledgerstone.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )
+from ledgerstone.security.acl import AclFilter
 from tests.kit.in_process import Client
 
 ILLEGAL_SASL_STATE = 34
@@ -66,9 +67,11 @@ def test_login_is_refused_where_nobody_logs_in(client: Client) -> None:
 
 
 def test_acls_are_disabled(client: Client) -> None:
-    described = client.ask(DescribeAclsRequest(), DescribeAclsResponse)
-    created = client.ask(CreateAclsRequest(creations=[CreateAclsCreation()]), CreateAclsResponse)
-    deleted = client.ask(DeleteAclsRequest(filters=[DeleteAclsFilter()] * 2), DeleteAclsResponse)
+    acl, wanted = CreateAclsCreation(2, "t", 3, "User:a", "*", 3, 3), AclFilter()
+    described = client.ask(DescribeAclsRequest(*wanted), DescribeAclsResponse)
+    created = client.ask(CreateAclsRequest(creations=[acl]), CreateAclsResponse)
+    twice = DeleteAclsRequest(filters=[DeleteAclsFilter(*wanted)] * 2)
+    deleted = client.ask(twice, DeleteAclsResponse)
 
     assert described.error_code == SECURITY_DISABLED
     assert [each.error_code for each in created.results] == [SECURITY_DISABLED]

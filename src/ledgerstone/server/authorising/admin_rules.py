@@ -50,7 +50,7 @@ def create_topics(call: GuardedCall) -> Answer:
             if count == 1 and not call.may_on_topic(create, name)
         ]
     answers = [
-        CreateTopicsResponseTopic(name, error_code=TOPIC_DENIED, error_message=_REASON)
+        CreateTopicsResponseTopic(name, error_code=TOPIC_DENIED, error_message=_REASON, configs=[])
         for name in refused
     ]
     rest = replace(message, topics=[each for each in message.topics if each.name not in refused])
@@ -64,7 +64,7 @@ def create_topics(call: GuardedCall) -> Answer:
             ):
                 topic.topic_config_error_code = TOPIC_DENIED
                 topic.num_partitions = topic.replication_factor = -1
-                topic.configs = None
+                topic.configs = []
         response.topics += answers
         return response
 

@@ -29,6 +29,11 @@ from ledgerstone.protocol.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
 )
+from ledgerstone.protocol.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
 from ledgerstone.protocol.messages.elect_leaders import (
     ElectLeadersPartitionResult,
     ElectLeadersReplicaElectionResult,
@@ -40,6 +45,12 @@ from ledgerstone.protocol.messages.fetch import (
     FetchRequest,
     FetchResponse,
     FetchTopicResponse,
+)
+from ledgerstone.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsPartition,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    ListPartitionReassignmentsResponseTopic,
 )
 from ledgerstone.protocol.messages.write_txn_markers import (
     WriteTxnMarkersPartition,
@@ -69,6 +80,18 @@ def refused_by_cluster(request: ApiMessage, version: int) -> ApiMessage:
         case DescribeClientQuotasRequest():
             return DescribeClientQuotasResponse(
                 error_code=_CODE, error_message=REASON, entries=None
+            )
+        case ListPartitionReassignmentsRequest():
+            return _list_refused(request)
+        case DescribeUserScramCredentialsRequest():
+            return DescribeUserScramCredentialsResponse(
+                error_code=_CODE,
+                error_message=REASON,
+                # As Kafka does it: a result for each, without the name.
+                results=[
+                    DescribeUserScramCredentialsResult("", _CODE, REASON)
+                    for _ in request.users or ()
+                ],
             )
         case AlterUserScramCredentialsRequest():
             names = [each.name for each in request.deletions]
@@ -111,6 +134,22 @@ def _reassignments_refused(
                 ],
             )
             for topic in request.topics
+        ],
+    )
+
+
+def _list_refused(
+    request: ListPartitionReassignmentsRequest,
+) -> ListPartitionReassignmentsResponse:
+    return ListPartitionReassignmentsResponse(
+        error_code=_CODE,
+        error_message=REASON,
+        topics=[
+            ListPartitionReassignmentsResponseTopic(
+                topic.name,
+                [ListPartitionReassignmentsPartition(each) for each in topic.partition_indexes],
+            )
+            for topic in request.topics or ()
         ],
     )
 

@@ -4,10 +4,13 @@ After each step only the nodes that acted are looked at, and of those only parti
 """
 
 from ledgerstone.dataclasses import dataclass, field
+from ledgerstone.metadata.change_record import LeaderRecoveryState
 from ledgerstone.metadata.image import MetadataImage, PartitionImage
 from ledgerstone.metadata.topic_names import CONSUMER_OFFSETS, ERASURES, TRANSACTION_STATE
+from ledgerstone.protocol.messages.metadata_records import PartitionChangeRecord
 from ledgerstone.records.batch import iter_headers
 from ledgerstone.replication.partition import Partition
+from ledgerstone.server.quorum.committed_batches import committed_batches
 from ledgerstone.sim.decisions import batches_of
 from ledgerstone.sim.platter import PowerLoss
 from ledgerstone.sim.replicas.node import ClusterNode
@@ -42,11 +45,22 @@ class _Shared:
     # Members of the in-sync set that lost their power since they caught up.
     tainted: set[int] = field(default_factory=set)
     isr: tuple[int, ...] = ()
+    # Whoever lost its power or its disk, and was not in sync since.
+    damaged: set[int] = field(default_factory=set)
 
 
 class ReplicaChecks:
-    def __init__(self, world: World, nodes: list[ClusterNode], compacted: frozenset[str]) -> None:
+    """`unclean` are the topics that may elect a leader that lacks records."""
+
+    def __init__(
+        self,
+        world: World,
+        nodes: list[ClusterNode],
+        compacted: frozenset[str],
+        unclean: frozenset[str] = frozenset(),
+    ) -> None:
         self.world = world
+        self._unclean = unclean
         self.nodes = nodes
         self._compacted = compacted | frozenset(COMPACTED_INTERNAL)
         self._seen: dict[int, dict[TopicPartition, _Seen]] = {each.node_id: {} for each in nodes}
@@ -54,8 +68,13 @@ class ReplicaChecks:
         self._shared: dict[TopicPartition, _Shared] = {}
         # Committed records may be gone: no copy of them was left that could lead.
         self.excused: set[TopicPartition] = set()
+        # An operator has been asked to elect whoever is there.
+        self.rescued: set[TopicPartition] = set()
         self.image = MetadataImage(cluster_id="")
         self._image_offset = -1
+        # Up to here the records of the metadata log were looked at.
+        self._read_to = 0
+        self._last_known: dict[TopicPartition, list[int]] = {}
         for node in nodes:
             node.on_death.append(self._died)
 
@@ -81,6 +100,7 @@ class ReplicaChecks:
         assert broker is not None
         offset = broker.quorum.committed_offset
         if offset > self._image_offset:
+            self._read_metadata(node, broker.quorum.high_watermark)
             self._image_offset = offset
             if broker.image is not self.image:
                 self.image = broker.image
@@ -219,15 +239,56 @@ class ReplicaChecks:
             return
         for topic in self.image.topics.values():
             for number, state in topic.partitions.items():
+                place = TopicPartition(topic.name, number)
+                shared = self._shared.setdefault(place, _Shared())
+                shared.damaged.add(node.node_id)
                 members = {*state.isr, *state.eligible_leader_replicas}
                 if node.node_id not in members:
                     continue
-                place = TopicPartition(topic.name, number)
-                shared = self._shared.setdefault(place, _Shared())
                 shared.tainted.add(node.node_id)
                 if members <= shared.tainted:
                     self.world.mark("power loss took the last copy")
                     self.excused.add(place)
+
+    def may_lose(self, node: ClusterNode) -> bool:
+        """Whether each partition has a copy that is whole without the disk of this node."""
+        for topic in self.image.topics.values():
+            for number, state in topic.partitions.items():
+                members = {*state.isr, *state.eligible_leader_replicas}
+                shared = self._shared.get(TopicPartition(topic.name, number), _Shared())
+                if node.node_id in members and members <= shared.tainted | {node.node_id}:
+                    return False
+        return True
+
+    def _read_metadata(self, node: ClusterNode, end: int) -> None:
+        """Every change of a partition: an image may have skipped some."""
+        broker = node.broker
+        assert broker is not None
+        log = broker.quorum.log
+        for batch in committed_batches(log, max(self._read_to, log.start_offset), end):
+            self._read_to = batch.next_offset
+            for record in batch.records():
+                if isinstance(record, PartitionChangeRecord):
+                    name = broker.image.topic_names.get(record.topic_id, "?")
+                    self._partition_changed(TopicPartition(name, record.partition_id), record)
+
+    def _partition_changed(self, place: TopicPartition, record: PartitionChangeRecord) -> None:
+        last_known = self._last_known.get(place, [])
+        if record.last_known_elr is not None:
+            self._last_known[place] = record.last_known_elr
+        if record.leader_recovery_state != LeaderRecoveryState.RECOVERING:
+            return
+        if record.leader in last_known:
+            # Every copy was taken for lost (ELR). It has all that was committed, unless its power
+            # was lost, too; then a better copy may be there, and nobody knows.
+            self.world.mark("the last known leader leads again")
+            if record.leader in self._shared.setdefault(place, _Shared()).damaged:
+                self.excused.add(place)
+            return
+        self.world.mark("an unclean election")
+        if place.topic not in self._unclean and place not in self.rescued:
+            raise Violation("UncleanElection", f"{place} does not allow it")
+        self.excused.add(place)
 
     def _metadata_changed(self) -> None:
         for place, shared in self._shared.items():
@@ -236,6 +297,7 @@ class ReplicaChecks:
                 continue
             joined = [each for each in state.isr if each not in shared.isr]
             shared.isr = state.isr
+            shared.damaged -= set(joined)
             members = {*state.isr, *state.eligible_leader_replicas}
             shared.tainted &= members
             if members and members <= shared.tainted:

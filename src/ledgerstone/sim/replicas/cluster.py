@@ -3,6 +3,7 @@
 from typing import Final
 
 from ledgerstone.config.broker_keys import BROKER_KEYS
+from ledgerstone.metadata.image import PartitionImage
 from ledgerstone.sim.history.operations import ClientHistory, TopicFacts
 from ledgerstone.sim.network import Network, Weather
 from ledgerstone.sim.played import Outcome
@@ -11,8 +12,9 @@ from ledgerstone.sim.replicas.endings import check_history, check_replicas, read
 from ledgerstone.sim.replicas.faults import ReplicaFaults, has_failed
 from ledgerstone.sim.replicas.node import CONTROLLER_PORT, ClusterNode
 from ledgerstone.sim.replicas.scenario import Config, Scenario
-from ledgerstone.sim.replicas.workload import LEDGER, TOPIC_SETTINGS, ClusterWorkload
+from ledgerstone.sim.replicas.workload import FLOW, LEDGER, TOPIC_SETTINGS, ClusterWorkload
 from ledgerstone.sim.world import Violation, World
+from ledgerstone.types import TopicPartition
 from ledgerstone.uuid_text import uuid_to_text
 
 _CLUSTER_ID: Final = uuid_to_text(b"ledgerstone sim.")
@@ -22,7 +24,8 @@ RECOVERY_MS: Final = 60_000
 _CLIENTS_MS: Final = 120_000
 _CALM_MS: Final = 3_000
 # After a connection that only one side knows to be over: replica.socket.timeout.ms, and a fetch.
-_SILENT_MS: Final = 33_000
+_SOCKET_MS: Final = 8_000
+_SILENT_MS: Final = _SOCKET_MS + 3_000
 # More steps than this in a virtual second mean that a node asks without waiting.
 _MAX_STEPS_A_SECOND: Final = 20_000
 
@@ -70,8 +73,9 @@ class Cluster:
             self.world,
             self.nodes,
             frozenset(name for name in TOPIC_SETTINGS if is_compacted(name)),
+            frozenset({FLOW} if config.unclean else ()),
         )
-        self.faults = ReplicaFaults(self.world, self.network, self.nodes)
+        self.faults = ReplicaFaults(self.world, self.network, self.nodes, self._may_lose_disk)
         self.workload = ClusterWorkload(
             self.world, self.network, config, self.nodes, self.history, self.checks.excused
         )
@@ -93,6 +97,13 @@ class Cluster:
         )
         self._by_name[node.name] = node
         return node
+
+    def _may_lose_disk(self, node: ClusterNode) -> bool:
+        """One voter may, as long as the others are a majority."""
+        voters = self.nodes[: self.scenario.config.controllers]
+        if node in voters and (len(voters) == 1 or any(each.disks > 1 for each in voters)):
+            return False
+        return self.checks.may_lose(node)
 
     def close(self) -> None:
         for node in self.nodes:
@@ -134,8 +145,10 @@ class Cluster:
         world.note("heal")
         self.faults.heal()
         self.workload.heal()
-        began_ms = max(world.now_ms, *(each.paused_until_ms for each in self.nodes))
-        # A node that stands still is in every ISR until its session ends.
+        paused_ms = max(each.paused_until_ms for each in self.nodes)
+        began_ms = max(world.now_ms, paused_ms, self.network.arrived_ms)
+        # A node that stands still is in every ISR until its session ends. What a cut held back
+        # comes when the cut was to end, and nothing on its link comes before.
         self.advance(began_ms)
         self._until_well(began_ms)
         self.recovery_ms = world.now_ms - began_ms
@@ -178,10 +191,22 @@ class Cluster:
         for topic in image.topics.values():
             for number, state in topic.partitions.items():
                 if state.leader < 0:
+                    self._rescue(TopicPartition(topic.name, number), state)
                     return f"{topic.name}-{number} has no leader: {state}"
                 if set(state.isr) != set(state.replicas) or state.is_reassigning:
                     return f"{topic.name}-{number} is not in sync: {state}"
         return None
+
+    def _rescue(self, place: TopicPartition, state: PartitionImage) -> None:
+        """No copy counts, and the last known leader has lost its disk: only an operator can say
+        that the partition goes on from what others have."""
+        has_copy = bool(state.isr or state.eligible_leader_replicas)
+        lost_disk = any(self.nodes[each - 1].disks > 1 for each in state.last_known_elr)
+        if not has_copy and lost_disk and place not in self.checks.rescued:
+            self.world.mark("an operator elected uncleanly")
+            self.checks.rescued.add(place)
+            self.checks.excused.add(place)
+            self.workload.elect_uncleanly(place)
 
     def _end(self) -> None:
         compacted = frozenset(name for name in TOPIC_SETTINGS if is_compacted(name))
@@ -217,6 +242,7 @@ def _settings(config: Config, *, is_controller: bool) -> dict[str, str]:
         "broker.heartbeat.interval.ms": str(config.session_ms * 2 // 9),
         "replica.lag.time.max.ms": str(config.lag_ms),
         "num.replica.fetchers": str(config.fetchers),
+        "replica.socket.timeout.ms": str(_SOCKET_MS),
         "default.replication.factor": replicas,
         "min.insync.replicas": min_isr,
         "offsets.topic.num.partitions": "1",

@@ -22,9 +22,25 @@ _FLOW: Final = TopicPartition("flow", 0)
 _OFFSETS: Final = TopicPartition(CONSUMER_OFFSETS, 0)
 
 
+# How long the second death waits for somebody to take over.
+_TAKEOVER_MS: Final = 15_000
+_LOOK_MS: Final = 10
+# A follower hears nothing for so long before its leader dies; less than replica.lag.time.max.ms.
+_STARVE_MS: Final = 400
+
+
 class ReplicaFaults:
-    def __init__(self, world: World, network: Network, nodes: list[ClusterNode]) -> None:
+    """`may_lose` says whether every partition has a copy left without that node's disk."""
+
+    def __init__(
+        self,
+        world: World,
+        network: Network,
+        nodes: list[ClusterNode],
+        may_lose: Callable[[ClusterNode], bool],
+    ) -> None:
         self.world = world
+        self._may_lose = may_lose
         self.network = network
         self.nodes = nodes
         self.is_over = False
@@ -38,6 +54,9 @@ class ReplicaFaults:
             "cut": self._cut,
             "link": self._link,
             "split": self._split,
+            "ring": self._ring,
+            "twice": self._twice,
+            "wipe": self._wipe,
             "reset": self._reset,
             "slow": self._slow,
             "full": self._full,
@@ -118,6 +137,57 @@ class ReplicaFaults:
                 if (members >> a & 1) != (members >> b & 1):
                     self.network.cut(one.name, other.name, until_ms)
 
+    def _ring(self, node: ClusterNode, fault: Fault) -> None:
+        """Each broker reaches its neighbours alone: each sees a majority, no two the same one."""
+        until_ms, count = self.world.now_ms + fault.number("ms"), len(self.nodes)
+        for a, one in enumerate(self.nodes):
+            for b, other in enumerate(self.nodes):
+                # A ring of three would cut nothing, so there it is a chain.
+                if min((a - b) % count, (b - a) % count) > 1 or {a, b} == {0, count - 1}:
+                    self.network.cut(one.name, other.name, until_ms)
+
+    def _twice(self, node: ClusterNode, fault: Fault) -> None:
+        """It dies, and so does the one that leads in its place. With `apart`, for so long only its
+        first follower has heard of it, and nobody of that one."""
+        if apart_ms := fault.number("apart"):
+            self._keep_apart(node, _PLACES[fault.number("node")], self.world.now_ms + apart_ms)
+        self.world.after(_STARVE_MS if apart_ms else 0, "first of two", partial(self._one, fault))
+
+    def _keep_apart(self, node: ClusterNode, place: TopicPartition, until_ms: int) -> None:
+        state = None if node.broker is None else node.broker.image.partition(*place)
+        followers = [] if state is None else [each for each in state.replicas if each in state.isr]
+        followers = [each for each in followers if each != node.node_id]
+        for starved in followers[1:]:
+            for source in (node.node_id, followers[0]):
+                self.network.cut(f"n{source}", f"n{starved}", until_ms)
+
+    def _one(self, fault: Fault) -> None:
+        if not self.is_over:
+            number = fault.number("node", LEADS_FLOW)
+            first = self._target(number)
+            first.kill(None, fault.number("down"))
+            self._follow_up(first, _LEADS[number], fault, self.world.now_ms + _TAKEOVER_MS)
+
+    def _follow_up(
+        self, first: ClusterNode, leads: Callable[[ClusterNode], bool], fault: Fault, until_ms: int
+    ) -> None:
+        if self.is_over or self.world.now_ms > until_ms:
+            return
+        for each in self.nodes:
+            if each is not first and leads(each):
+                self.world.mark("a leader died right after its predecessor")
+                die = partial(each.kill, None, fault.number("down"))
+                self.world.after(fault.number("gap"), f"{each.name} is next", die)
+                return
+        again = partial(self._follow_up, first, leads, fault, until_ms)
+        self.world.after(_LOOK_MS, "who leads now", again)
+
+    def _wipe(self, node: ClusterNode, fault: Fault) -> None:
+        """Its disk is lost, with all that was on it. The last copy of anything is spared."""
+        if self._may_lose(node):
+            self.world.mark("a disk was lost")
+            node.lose_disk(fault.number("down"))
+
     def _reset(self, node: ClusterNode, fault: Fault) -> None:
         for link in list(self.network.links.values()):
             if node.name in (link.listener.name, link.dialer.name):
@@ -171,6 +241,7 @@ def _leads(place: TopicPartition, node: ClusterNode) -> bool:
     return hosted is not None and hosted.is_leader
 
 
+_PLACES: Final = {LEADS_FLOW: _FLOW, COORDINATES_GROUPS: _OFFSETS}
 _LEADS: Final[dict[int, Callable[[ClusterNode], bool]]] = {
     LEADS_PARTITIONS: _leads_partitions,
     LEADS_QUORUM: _leads_quorum,

@@ -6,13 +6,20 @@ from typing import Final
 EXPECTED: Final = (
     "a batch was given up, unknown",
     "a broker left with leave",
+    "a commit met UNKNOWN_MEMBER_ID",
+    "a commit met REBALANCE_IN_PROGRESS",
     "a disk was full",
+    "a disk was lost",
+    "a group rebalanced",
+    "a leader died right after its predecessor",
     "a process halted",
     "a reassignment was asked for",
     "a retried batch was acknowledged",
     "a transaction was given up",
     "a wall clock jumped",
+    "an unclean election",
     "power loss took the last copy",
+    "the last known leader leads again",
 )
 
 

@@ -7,7 +7,7 @@ there they await on a loop, here each wait is an event.
 from collections.abc import Callable, Iterator, Mapping
 
 from ledgerstone.config.broker import Listener
-from ledgerstone.dataclasses import dataclass
+from ledgerstone.dataclasses import dataclass, replace
 from ledgerstone.errors import LedgerstoneError
 from ledgerstone.protocol.pieces import Piece
 from ledgerstone.server.broker import Broker
@@ -18,15 +18,15 @@ from ledgerstone.server.first_publish import first_publish
 from ledgerstone.server.formatting.plan import FormatOptions, plan_format
 from ledgerstone.server.formatting.writing import write_format
 from ledgerstone.server.results import DialFailed, Dialled
-from ledgerstone.sim.filesystem import SimulatedCrash
+from ledgerstone.sim.filesystem import SimFilesystem, SimulatedCrash
 from ledgerstone.sim.network import CLIENT_PORT, Link, Network
 from ledgerstone.sim.node import RESTART_MS, Node, bytes_of
 from ledgerstone.sim.platter import PowerLoss
 from ledgerstone.sim.world import Event, World
 
 CONTROLLER_PORT = 9093
-# How often a start looks whether it may go on, as `cluster_start` does.
-_LOOK_MS = 20
+# How often a start looks whether it may go on. `cluster_start` looks more often; here a look costs.
+_LOOK_MS = 60
 # A controlled shutdown that takes longer ends without leave.
 _LEAVE_MS = 15_000
 _STOP_QUORUM_MS = 2_000
@@ -95,6 +95,8 @@ class ClusterNode(Node):
         # Set by every call of its process; checkers set it back.
         self.has_acted = False
         self._find = find
+        self._format: FormatOptions | None = None
+        self.disks = 1
         self._outgoing = _Outgoing(self)
         self._lines: dict[int, _Line] = {}
         self._by_number: dict[int, _Line] = {}
@@ -115,14 +117,25 @@ class ClusterNode(Node):
             has_no_initial_controllers=not is_controller,
             features=features,
         )
-        plan = plan_format(self.config, options, self.dice)
-        write_format(self.fs, self.clock, plan)
+        self._format = options
+        write_format(self.fs, self.clock, plan_format(self.config, options, self.dice))
+
+    def lose_disk(self, down_ms: int) -> None:
+        """Its operator puts in another one, formats it, and starts the node again."""
+        assert self._format is not None
+        self.kill("none", down_ms)
+        self.disks += 1
+        self.fs = SimFilesystem(
+            dice=self.world.dice(f"{self.name}/disk {self.disks}"), clock=self.clock
+        )
+        options = replace(self._format, initial_controllers=None, has_no_initial_controllers=True)
+        write_format(self.fs, self.clock, plan_format(self.config, options, self.dice))
 
     # -- life ---------------------------------------------------------------------------------
 
-    def _guarded(self, action: Callable[[], None]) -> None:
+    def _guarded(self, action: Callable[[], None], *, is_due_later: bool = False) -> None:
         self.has_acted = True
-        super()._guarded(action)
+        super()._guarded(action, is_due_later=is_due_later)
 
     def accepts(self, port: int) -> bool:
         if self.broker is None:

@@ -11,6 +11,8 @@ SIMPLER: Final = {
     "brokers": (3, 4),
     "transactors": (0, 1),
     "readers": (0, 1),
+    "members": (0, 2),
+    "unclean": (0,),
     "keepers": (0, 1),
     "writers": (0, 1),
     "operations": (0, 1, 2),
@@ -39,6 +41,10 @@ class Config:
     keepers: int = 1
     readers: int = 2
     transactors: int = 1
+    # Of one group that divides the partitions among them.
+    members: int = 2
+    # Whether the plain topic may elect a leader that lacks records.
+    unclean: int = 0
     # Reassignments, elections and deletions of records that an operator asks for.
     operations: int = 2
     batches: int = 12
@@ -115,6 +121,8 @@ def draw_config(seed: int) -> Config:
         loss_percent=dice.between(1, 8) if is_bad_network else 0,
         fragments=dice.pick((1, 1, 3)),
         fault_ms=dice.pick((10_000, 15_000, 20_000)),
+        members=dice.pick((0, 2, 2, 3)),
+        unclean=int(dice.chance(20)),
     )
 
 
@@ -129,6 +137,9 @@ KINDS: Final = (
     "cut",
     "link",
     "split",
+    "ring",
+    "twice",
+    "wipe",
     "reset",
     "slow",
     "full",
@@ -173,6 +184,13 @@ def _draw_args(kind: str, dice: SeededDice, config: Config) -> dict[str, int | s
         case "split":
             nodes = {"nodes": dice.below(1 << config.brokers)}
             return {**(node if target < 0 else nodes), "ms": ms}
+        case "ring":
+            return {"ms": ms}
+        case "twice":
+            gaps = {"gap": dice.pick((0, 30, 200, 900)), "apart": dice.pick((0, 4_000, 8_000))}
+            return {"node": dice.pick((-3, -4)), "down": ms, **gaps}
+        case "wipe":
+            return {**node, "down": dice.pick((100, 1_500, 6_000))}
         case "reset":
             return {**node, "half": dice.below(2)}
         case "full":

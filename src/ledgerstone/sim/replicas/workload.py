@@ -6,9 +6,11 @@ from typing import Final
 from ledgerstone.sim.clients.script import Player, Script
 from ledgerstone.sim.history.operations import ClientHistory, OpOutcome, Sent
 from ledgerstone.sim.network import Network
-from ledgerstone.sim.replicas.clients.operator import ClusterOperator
+from ledgerstone.sim.replicas.clients.cluster_group import ClusterGroup
+from ledgerstone.sim.replicas.clients.member import ClusterMember
+from ledgerstone.sim.replicas.clients.operator import ClusterOperator, unclean_election
 from ledgerstone.sim.replicas.clients.reach import Reach
-from ledgerstone.sim.replicas.clients.reader import GroupReader
+from ledgerstone.sim.replicas.clients.reader import GroupReader, PartitionReader
 from ledgerstone.sim.replicas.clients.serials import Serials
 from ledgerstone.sim.replicas.clients.transactor import Transactor
 from ledgerstone.sim.replicas.clients.writer import Patience, Writer
@@ -71,10 +73,23 @@ class ClusterWorkload:
             self._transact(f"transactor-{number}", number)
         for number in range(config.readers):
             self._read(f"reader-{number}", number)
+        group = ClusterGroup(
+            group="members",
+            places=[*self._places(FLOW), *self._places(KEYED)],
+            world=self._world,
+            excused=self._excused,
+            end_of=self._end_of,
+        )
+        for number in range(config.members):
+            self._join(f"member-{number}", group)
 
     def heal(self) -> None:
         """No fault is an excuse any more."""
         self._patience.ms = None
+
+    def elect_uncleanly(self, place: TopicPartition) -> None:
+        reach = self._reach(f"operator for {place}")
+        self._play(self._writing, reach, unclean_election(reach, place))
 
     def unfinished(self) -> list[str]:
         left = [f"{name} is not done" for name, each in self._writing.items() if not each.is_done]
@@ -95,6 +110,8 @@ class ClusterWorkload:
     def _settings_of(self, topic: str) -> dict[str, str]:
         config = self._config
         settings = {"segment.bytes": str(config.segment_bytes)}
+        if topic == FLOW and config.unclean:
+            settings["unclean.leader.election.enable"] = "true"
         if topic == KEYED:
             settings |= {
                 "delete.retention.ms": str(config.delete_retention_ms),
@@ -144,11 +161,25 @@ class ClusterWorkload:
 
     def _read(self, name: str, number: int) -> None:
         topics = (FLOW, LEDGER) if number % 2 == 0 else (LEDGER, KEYED)
+        reading = PartitionReader(
+            reach=self._reach(name), group=f"group-{number}", is_committed=number % 2 == 0
+        )
         reader = GroupReader(
-            reach=self._reach(name),
-            group=f"group-{number}",
+            reader=reading,
             places=[place for topic in topics for place in self._places(topic)],
-            is_committed=number % 2 == 0,
             is_over=self._is_over,
         )
-        self._play(self._reading, reader.reach, reader.script())
+        self._play(self._reading, reading.reach, reader.script())
+
+    def _join(self, name: str, group: ClusterGroup) -> None:
+        reading = PartitionReader(reach=self._reach(name), group=group.group, is_committed=True)
+        member = ClusterMember(reader=reading, book=group, is_over=self._is_over)
+        self._play(self._reading, reading.reach, member.script())
+
+    def _end_of(self, place: TopicPartition) -> int:
+        """How far consumers can read, as the leader of the moment says."""
+        for node in self._nodes.values():
+            hosted = None if node.broker is None else node.broker.partitions.find(place)
+            if hosted is not None and hosted.is_leader:
+                return hosted.log.high_watermark
+        return 0

@@ -181,6 +181,13 @@ CLEAN: dict[str, tuple[Operation, ...]] = {
         found(5, 20),
         found(3, 30),
     ),
+    "an unknown group offset that is found before an older one is stored again": (
+        stored(3, 0),
+        stored(5, 10, OpOutcome.UNKNOWN),
+        found(5, 20),
+        stored(3, 22, OpOutcome.UNKNOWN),
+        found(3, 30),
+    ),
     "a group offset of an aborted transaction": (
         stored(3, 0),
         stored(5, 10, txn="x"),
@@ -313,6 +320,10 @@ ANOMALIES: dict[str, tuple[str, tuple[Operation, ...]]] = {
         (sent("a", 0), log(1, final=False)),
     ),
     "an older group offset": ("stale group offset", (stored(3, 0), stored(5, 10), found(3, 20))),
+    "a group offset that was found, and then not": (
+        "stale group offset",
+        (stored(3, 0), stored(5, 10, OpOutcome.UNKNOWN), found(5, 20), found(3, 30)),
+    ),
     "no group offset": ("stale group offset", (stored(3, 0), found(-1, 20))),
     "an older group offset than a transaction's": (
         "stale group offset",

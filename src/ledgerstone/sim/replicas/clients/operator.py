@@ -15,7 +15,10 @@ from ledgerstone.protocol.messages.create_topics import (
     CreateTopicsRequestConfig,
     CreateTopicsRequestTopic,
 )
-from ledgerstone.protocol.messages.elect_leaders import ElectLeadersRequest
+from ledgerstone.protocol.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersTopicPartition,
+)
 from ledgerstone.sim.clients.script import Asking, Resting, Script
 from ledgerstone.sim.replicas.clients.reach import TIMEOUT_MS, Reach
 from ledgerstone.types import TopicPartition
@@ -23,6 +26,7 @@ from ledgerstone.types import TopicPartition
 _CREATE_VERSION: Final = 7
 _REASSIGN_VERSION: Final = 0
 _ELECT_VERSION: Final = 2
+_UNCLEAN: Final = 1
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,3 +92,18 @@ class ClusterOperator:
 
     def _ask(self, request: Any, version: int) -> Script[Any]:  # noqa: ANN401 - any API
         return (yield Asking(self.reach.any_wire(), request, version, 2 * TIMEOUT_MS))
+
+
+def unclean_election(reach: Reach, place: TopicPartition) -> Script[None]:
+    """Until it is done, or needless."""
+    done = (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED)
+    while True:
+        which = ElectLeadersTopicPartition(topic=place.topic, partitions=[place.partition])
+        request = ElectLeadersRequest(
+            election_type=_UNCLEAN, topic_partitions=[which], timeout_ms=TIMEOUT_MS
+        )
+        answer = yield Asking(reach.any_wire(), request, _ELECT_VERSION, 2 * TIMEOUT_MS)
+        results = [] if answer is None else answer.replica_election_results
+        if any(part.error_code in done for each in results for part in each.partition_result):
+            return
+        yield reach.rest()

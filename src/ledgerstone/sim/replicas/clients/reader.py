@@ -1,8 +1,4 @@
-"""A consumer that reads partitions, commits positions for a group, and starts over. Part of sim.
-
-It is a consumer that assigns itself its partitions: commits go without a membership, as Kafka's
-`assign()` does.
-"""
+"""A consumer that reads partitions, commits positions for a group, and starts over. Part of sim."""
 
 from typing import Final
 
@@ -39,7 +35,7 @@ _MAX_BYTES: Final = 2_000
 _WAIT_MS: Final = 200
 # More answers in a row than metadata can be late.
 _LONG_OUT_OF_RANGE: Final = 40
-_COORDINATOR_MOVED: Final = (
+COORDINATOR_MOVED: Final = (
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -52,6 +48,11 @@ _COORDINATOR_MOVED: Final = (
 # Nothing was stored, for certain. NOT_COORDINATOR may come for a commit that was in the log when
 # the lead was lost, and that the next leader has.
 _NOT_STORED: Final = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,)
+_NOT_A_MEMBER: Final = (
+    ErrorCode.UNKNOWN_MEMBER_ID,
+    ErrorCode.ILLEGAL_GENERATION,
+    ErrorCode.REBALANCE_IN_PROGRESS,
+)
 _LEADER_MOVED: Final = (
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -64,45 +65,23 @@ _LEADER_MOVED: Final = (
 
 
 @dataclass(slots=True, kw_only=True)
-class GroupReader:
-    """`is_over` is asked between polls: a reader goes on until the others are done."""
+class PartitionReader:
+    """Polls, commits, and writes down both."""
 
     reach: Reach
     group: str
-    places: list[TopicPartition]
     is_committed: bool
-    is_over: list[bool]
     _out_of_range: int = 0
 
-    def script(self) -> Script[None]:
-        yield Resting(self.reach.dice.below(1_500))
-        while not self.is_over[0]:
-            for place in self.places:
-                yield from self._life(place)
-
-    def _life(self, place: TopicPartition) -> Script[None]:
-        """From where the group stands, for some polls; then another process takes over."""
-        reach, dice = self.reach, self.reach.dice
-        stored = yield from self._stored(place)
-        if stored is None:
-            yield reach.rest()
-            return
-        position = max(stored, 0)
-        now_ms = reach.world.now_ms
+    def assigned(self, place: TopicPartition, position: int) -> None:
+        reach, now_ms = self.reach, self.reach.world.now_ms
         reach.history.add(
             Assigned(
                 client=reach.name, start_ms=now_ms, end_ms=now_ms, place=place, position=position
             )
         )
-        for _ in range(dice.between(2, 8)):
-            if self.is_over[0]:
-                return
-            position = yield from self._poll(place, position)
-            if dice.chance(40):
-                yield from self._commit(place, position)
-            yield Resting(dice.below(200))
 
-    def _poll(self, place: TopicPartition, position: int) -> Script[int]:
+    def poll(self, place: TopicPartition, position: int) -> Script[int]:
         reach = self.reach
         wire = yield from reach.leader_of(place)
         request = fetch_request(
@@ -120,6 +99,7 @@ class GroupReader:
             return position
         if part.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             if place in reach.excused:
+                self.assigned(place, 0)
                 return 0
             # A follower says so, too, while its log is shorter; the leader is asked then.
             self._out_of_range += 1
@@ -154,7 +134,7 @@ class GroupReader:
 
     # -- group offsets ------------------------------------------------------------------------
 
-    def _stored(self, place: TopicPartition) -> Script[int | None]:
+    def stored(self, place: TopicPartition) -> Script[int | None]:
         reach = self.reach
         wire = yield from reach.coordinator_of(GROUP, self.group)
         topic = OffsetFetchRequestGroupTopic(name=place.topic, partition_indexes=[place.partition])
@@ -163,13 +143,13 @@ class GroupReader:
         began_ms = reach.world.now_ms
         answer = yield Asking(wire, request, _OFFSETS_VERSION, TIMEOUT_MS)
         found = None if answer is None else answer.groups[0]
-        if found is None or found.error_code in _COORDINATOR_MOVED:
+        if found is None or found.error_code in COORDINATOR_MOVED:
             reach.forget_coordinator(GROUP, self.group)
             return None
         if found.error_code != ErrorCode.NONE:
             self._object("OffsetFetch", found.error_code)
         part = found.topics[0].partitions[0]
-        if part.error_code in _COORDINATOR_MOVED:
+        if part.error_code in COORDINATOR_MOVED:
             return None
         if part.error_code != ErrorCode.NONE:
             self._object("OffsetFetch", part.error_code)
@@ -185,7 +165,10 @@ class GroupReader:
         )
         return int(part.committed_offset)
 
-    def _commit(self, place: TopicPartition, position: int) -> Script[None]:
+    def commit(
+        self, place: TopicPartition, position: int, member: tuple[str, int] = ("", -1)
+    ) -> Script[tuple[int | None, OpOutcome]]:
+        """`member` is its id and its generation; without them it assigns itself."""
         reach = self.reach
         wire = yield from reach.coordinator_of(GROUP, self.group)
         part = OffsetCommitRequestPartition(
@@ -193,6 +176,8 @@ class GroupReader:
         )
         request = OffsetCommitRequest(
             group_id=self.group,
+            member_id=member[0],
+            generation_id_or_member_epoch=member[1],
             topics=[OffsetCommitRequestTopic(name=place.topic, partitions=[part])],
         )
         began_ms = reach.world.now_ms
@@ -200,13 +185,13 @@ class GroupReader:
         code = None if answer is None else answer.topics[0].partitions[0].error_code
         if code == ErrorCode.NONE:
             outcome = OpOutcome.OK
-        elif code in _NOT_STORED:
+        elif code in _NOT_STORED or (code in _NOT_A_MEMBER and member[0]):
             outcome = OpOutcome.FAILED
         else:
             outcome = OpOutcome.UNKNOWN
-        if code is None or code in _COORDINATOR_MOVED:
+        if code is None or code in COORDINATOR_MOVED:
             reach.forget_coordinator(GROUP, self.group)
-        elif code != ErrorCode.NONE:
+        elif code != ErrorCode.NONE and outcome is not OpOutcome.FAILED:
             self._object("OffsetCommit", code)
         reach.history.add(
             OffsetCommitted(
@@ -219,6 +204,42 @@ class GroupReader:
                 outcome=outcome,
             )
         )
+        return code, outcome
 
     def _object(self, what: str, code: int) -> None:
         raise Violation("GroupsAnswer", f"{self.reach.name}: {what} {ErrorCode(code).name}")
+
+
+@dataclass(slots=True, kw_only=True)
+class GroupReader:
+    """Assigns itself its partitions: commits go without a membership, as Kafka's `assign()` does.
+
+    `is_over` is asked between polls: a reader goes on until the others are done.
+    """
+
+    reader: PartitionReader
+    places: list[TopicPartition]
+    is_over: list[bool]
+
+    def script(self) -> Script[None]:
+        yield Resting(self.reader.reach.dice.below(1_500))
+        while not self.is_over[0]:
+            for place in self.places:
+                yield from self._life(place)
+
+    def _life(self, place: TopicPartition) -> Script[None]:
+        """From where the group stands, for some polls; then another process takes over."""
+        reader, dice = self.reader, self.reader.reach.dice
+        stored = yield from reader.stored(place)
+        if stored is None:
+            yield reader.reach.rest()
+            return
+        position = max(stored, 0)
+        reader.assigned(place, position)
+        for _ in range(dice.between(2, 8)):
+            if self.is_over[0]:
+                return
+            position = yield from reader.poll(place, position)
+            if dice.chance(40):
+                yield from reader.commit(place, position)
+            yield Resting(dice.below(200))
