@@ -9,8 +9,8 @@ from ledgerstone.client.offsets import CommittedOffset, commit_offsets
 from ledgerstone.coordinator.partitioning import partition_for
 from ledgerstone.metadata.topic_names import CONSUMER_OFFSETS
 from ledgerstone.server.bootstrap import RunningBroker
-from ledgerstone.server.tombstones import group_offsets
-from ledgerstone.server.tombstones.group_offsets import GroupOffsets
+from ledgerstone.server.tombstones import cluster_offsets
+from ledgerstone.server.tombstones.cluster_offsets import ClusterOffsets
 from ledgerstone.testing.cluster import LedgerstoneCluster
 from ledgerstone.testing.waiting import wait_until
 from ledgerstone.types import TopicPartition
@@ -23,9 +23,9 @@ HOLD_MS = 3_600_000
 @pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LedgerstoneCluster]:
     # Real time: nobody wants to wait for it.
-    monkeypatch.setattr(group_offsets, "PERIOD_MS", 200)
-    monkeypatch.setattr(group_offsets, "FRESH_MS", 2_000)
-    monkeypatch.setattr(group_offsets, "_TIMEOUT_MS", 1_000)
+    monkeypatch.setattr(cluster_offsets, "PERIOD_MS", 200)
+    monkeypatch.setattr(cluster_offsets, "FRESH_MS", 2_000)
+    monkeypatch.setattr(cluster_offsets, "_TIMEOUT_MS", 1_000)
     with LedgerstoneCluster(tmp_path, {"offsets.topic.num.partitions": 6}) as cluster:
         yield cluster
 
@@ -225,7 +225,7 @@ def test_coordinator_that_cannot_be_asked_holds_to_the_maximum_and_then_everybod
     def deaf(run: RunningBroker) -> None:
         # As if nobody answered this one broker about groups.
         offsets = run.broker.cleaning.holds.offsets
-        assert isinstance(offsets, GroupOffsets)
+        assert isinstance(offsets, ClusterOffsets)
         offsets.listener = None
 
     cluster.on(leader, deaf)

@@ -45,7 +45,7 @@ from ledgerstone.server.producer_ids import ProducerIds
 from ledgerstone.server.quorum.opening import open_quorum
 from ledgerstone.server.runtime import Runtime
 from ledgerstone.server.stages import Stages
-from ledgerstone.server.tombstones.group_offsets import GroupOffsets
+from ledgerstone.server.tombstones.cluster_offsets import ClusterOffsets
 from ledgerstone.server.tombstones.holds import TombstoneHolds
 from ledgerstone.server.transactions.shards import TransactionShards
 from ledgerstone.server.transport import PlainTransport
@@ -115,9 +115,7 @@ def _compose(
     # The link's image is the one that the broker has published.
     shards = HostedShards(lambda: link.image)
     txn_shards = TransactionShards(lambda: link.image, config.node_id)
-    offsets = GroupOffsets(
-        clock=world.clock, image=lambda: link.image, here=shards, node_id=config.node_id
-    )
+    offsets = ClusterOffsets(world.clock, lambda: link.image, shards, config.node_id)
     scans = Scans()
     agents = build_log_agents(
         config=config,

@@ -7,11 +7,11 @@ from ledgerstone.server.broker import Broker
 from ledgerstone.server.broker_life.joining import ClusterMembership, membership_of
 from ledgerstone.server.controlling.composition import controlling_of
 from ledgerstone.server.login.own import own_login
-from ledgerstone.server.tombstones.group_offsets import GroupOffsets
+from ledgerstone.server.tombstones.cluster_offsets import ClusterOffsets
 from ledgerstone.server.transactions.routing import route_transactions
 
 
-def join_cluster(broker: Broker, advertised: Sequence[Listener], offsets: GroupOffsets) -> None:
+def join_cluster(broker: Broker, advertised: Sequence[Listener], offsets: ClusterOffsets) -> None:
     """Before the runtime starts. Nothing is hosted before the first publish of the metadata."""
     config, link, quorum = broker.config, broker.controller_link, broker.quorum
     if config.cluster.is_controller:
@@ -46,7 +46,7 @@ def join_cluster(broker: Broker, advertised: Sequence[Listener], offsets: GroupO
         broker.cleaning.on_cleaned = membership.replicating.report_changed
 
 
-def _add_agents(broker: Broker, membership: ClusterMembership, offsets: GroupOffsets) -> None:
+def _add_agents(broker: Broker, membership: ClusterMembership, offsets: ClusterOffsets) -> None:
     for calls in (broker.quorum.calls, *membership.calls):
         calls.make_login = own_login(broker.config, calls.listener, broker.dice)
     for calls in membership.calls:

@@ -3,7 +3,7 @@
 import pytest
 
 from ledgerstone.coordinator.partitioning import partition_for
-from ledgerstone.server.tombstones.group_offsets import probe_of
+from ledgerstone.server.tombstones.cluster_offsets import probe_of
 
 
 @pytest.mark.parametrize("count", [1, 6, 50])

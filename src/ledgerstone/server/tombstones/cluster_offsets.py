@@ -68,8 +68,8 @@ class _Visit:
     commits: dict[int, Commits] = field(default_factory=dict)
 
 
-@dataclass(slots=True, kw_only=True)
-class GroupOffsets:
+@dataclass(slots=True)
+class ClusterOffsets:
     """An agent (`server.agent`). Without `calls` there are no other brokers."""
 
     clock: Clock
