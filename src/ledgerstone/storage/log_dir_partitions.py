@@ -20,6 +20,7 @@ from ledgerstone.storage.filenames import (
     CLEANING_HISTORY,
     LAST_START,
     REMOTE_LOG_INDEX_CACHE,
+    SECURE,
     DirState,
     PartitionDir,
     parse_partition_dir,
@@ -296,7 +297,7 @@ class LogDirPartitions(CheckpointedLogs):
 
 def _partition_dirs(fs: Filesystem, path: str) -> Iterator[tuple[str, PartitionDir]]:
     for name in fs.list_dir(path):
-        if name == REMOTE_LOG_INDEX_CACHE or not fs.is_dir(join(path, name)):
+        if name in (REMOTE_LOG_INDEX_CACHE, SECURE) or not fs.is_dir(join(path, name)):
             continue
         found = parse_partition_dir(name)
         if found is None:

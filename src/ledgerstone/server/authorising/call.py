@@ -13,7 +13,7 @@ from ledgerstone.security.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from ledgerstone.security.authorizer import Rights
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.groups.no_coordinator import NO_COORDINATOR, refusal_of
-from ledgerstone.server.request import Answer, InnerRequest, Parked, Request
+from ledgerstone.server.request import Answer, Encoded, InnerRequest, Parked, Request
 from ledgerstone.server.stages import Handler
 
 T = TypeVar("T")
@@ -21,7 +21,7 @@ T = TypeVar("T")
 Finish = Callable[[Any], ApiMessage]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class PartOfRequest(InnerRequest):
     """What is left of a request; `finish` adds what was taken away to the answer."""
 
@@ -84,8 +84,8 @@ class GuardedCall:
             request.client_id,
             request.session,
             request.received_ms,
-            request,
-            finish,
+            outer=request,
+            finish=finish,
         )
         try:
             answer = self.handler(self.broker, part, asked)
@@ -96,7 +96,7 @@ class GuardedCall:
             return finish(refusal)
         if isinstance(answer, Parked):
             return answer.with_answer(finish)
-        assert not isinstance(answer, bytes), "encoded before it was whole"
+        assert not isinstance(answer, bytes | Encoded), "encoded before it was whole"
         return finish(answer) if isinstance(answer, ApiMessage) else answer
 
 
