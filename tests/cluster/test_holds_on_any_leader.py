@@ -219,7 +219,8 @@ def test_coordinator_that_cannot_be_asked_holds_to_the_maximum_and_then_everybod
     group = group_elsewhere(cluster)
     commit(cluster, "first", 3)
     commit(cluster, group, 3)
-    known_everywhere(cluster)
+    seen_everywhere(cluster, "first", 3)
+    seen_everywhere(cluster, group, 3)
     leader = cluster.leader_of(TP.topic)
 
     def deaf(run: RunningBroker) -> None:

@@ -111,7 +111,6 @@ def _compose(
     if not config.cluster.is_configured:
         _register(config, world, advertised, log_dirs, link, controller)
         partitions.load(link.image, quorum.topic_ids)
-    slots = config.max_incremental_fetch_session_cache_slots
     # The link's image is the one that the broker has published.
     shards = HostedShards(lambda: link.image)
     txn_shards = TransactionShards(lambda: link.image, config.node_id)
@@ -144,7 +143,7 @@ def _compose(
         partitions=partitions,
         shards=shards,
         txn_shards=txn_shards,
-        fetch_sessions=FetchSessions(world.dice, slots),
+        fetch_sessions=FetchSessions(world.dice, config.max_incremental_fetch_session_cache_slots),
         scans=scans,
         disk=agents.disk,
         housekeeping=agents.housekeeping,
