@@ -42,6 +42,7 @@ from ledgerstone.server.producer_ids import ProducerIds
 from ledgerstone.server.quorum.opening import open_quorum
 from ledgerstone.server.runtime import Runtime
 from ledgerstone.server.stages import Stages
+from ledgerstone.server.tombstones.cluster_offsets import ClusterOffsets
 from ledgerstone.server.tombstones.holds import TombstoneHolds
 from ledgerstone.server.transactions.shards import TransactionShards
 from ledgerstone.server.transport import PlainTransport
@@ -108,10 +109,10 @@ def _compose(
     if not config.cluster.is_configured:
         _register(config, world, advertised, log_dirs, link, controller)
         partitions.load(link.image, quorum.topic_ids)
-    slots = config.max_incremental_fetch_session_cache_slots
     # The link's image is the one that the broker has published.
     shards = HostedShards(lambda: link.image)
     txn_shards = TransactionShards(lambda: link.image, config.node_id)
+    offsets = ClusterOffsets(world.clock, lambda: link.image, shards, config.node_id)
     scans = Scans()
     agents = build_log_agents(
         config=config,
@@ -119,7 +120,7 @@ def _compose(
         dice=world.dice,
         log_dirs=log_dirs,
         partitions=partitions,
-        holds=TombstoneHolds(shards, shards.are_loaded),
+        holds=TombstoneHolds(offsets),
         txn_owners=txn_shards,
         searching=scans,
         image=link.image,
@@ -140,7 +141,7 @@ def _compose(
         partitions=partitions,
         shards=shards,
         txn_shards=txn_shards,
-        fetch_sessions=FetchSessions(world.dice, slots),
+        fetch_sessions=FetchSessions(world.dice, config.max_incremental_fetch_session_cache_slots),
         scans=scans,
         disk=agents.disk,
         housekeeping=agents.housekeeping,
@@ -154,7 +155,7 @@ def _compose(
         # A single node does without it, and without what it imports.
         from ledgerstone.server.cluster_join import join_cluster
 
-        join_cluster(broker, advertised)
+        join_cluster(broker, advertised, offsets)
         return broker
     _begin_alone(broker)
     return broker
