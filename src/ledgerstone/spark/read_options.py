@@ -11,6 +11,7 @@ from typing import Final
 
 from ledgerstone.client.cluster import Endpoint
 from ledgerstone.client.isolation_level import IsolationLevel
+from ledgerstone.client.security import PLAIN_TEXT, ClientSecurity, client_security
 from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import ConfigError
 from ledgerstone.spark import kafka_options
@@ -79,6 +80,7 @@ class Connection:
     client_id: str = "ledgerstone-spark"
     timeout_ms: int = _DEFAULT_TIMEOUT_MS
     fetch_bytes: int = _DEFAULT_FETCH_BYTES
+    security: ClientSecurity = PLAIN_TEXT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +168,7 @@ def connection_of(options: Options) -> Connection | None:
         timeout_ms=options.count("kafkaConsumer.pollTimeoutMs") or _DEFAULT_TIMEOUT_MS,
         # Kafka's default of 1 MiB makes eight requests out of one.
         fetch_bytes=_DEFAULT_FETCH_BYTES if fetch_bytes is None else fetch_bytes,
+        security=client_security(options.with_prefix(kafka_options.PREFIX)),
     )
 
 

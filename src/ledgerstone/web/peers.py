@@ -15,13 +15,18 @@ from typing import Any, Final
 
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.cluster import Endpoint
+from ledgerstone.client.security import PLAIN_TEXT, ClientSecurity
 from ledgerstone.client.session import SessionConfig
 from ledgerstone.cluster.lag_reports import LagReports
 from ledgerstone.cluster.node_http import get_json, http_address
+from ledgerstone.config.broker import BrokerConfig
+from ledgerstone.config.listener_keys import listener_values
 from ledgerstone.errors import LedgerstoneError
 from ledgerstone.metadata.image import BrokerImage
 from ledgerstone.metadata.reachable import endpoint_of
 from ledgerstone.server.broker import Broker
+from ledgerstone.server.login.own import own_account
+from ledgerstone.tls.settings import tls_settings
 
 # While a page is open.
 _PAUSE_S: Final = 2.0
@@ -90,16 +95,32 @@ def _addresses(broker: Broker, nodes: Sequence[BrokerImage]) -> dict[int, str | 
         return {}
     listener = broker.config.cluster.inter_broker_listener_name
     with ThreadPoolExecutor(min(len(nodes), _AT_ONCE)) as pool:
-        found = pool.map(lambda node: _address(node, listener), nodes)
+        security = _security(broker.config, listener)
+        found = pool.map(lambda node: _address(node, listener, security), nodes)
         return {node.broker_id: at for node, at in zip(nodes, found, strict=True)}
 
 
-def _address(node: BrokerImage, listener: str | None) -> str | None:
+def _security(config: BrokerConfig, listener: str | None) -> ClientSecurity:
+    """As this node speaks to others anyway."""
+    if listener is None:
+        return PLAIN_TEXT
+    protocol = config.listener_protocols[listener]
+    return ClientSecurity(
+        protocol=protocol,
+        account=own_account(config, listener) if protocol.uses_sasl else None,
+        tls=tls_settings(listener_values(config.raw, listener)) if protocol.uses_tls else None,
+    )
+
+
+def _address(node: BrokerImage, listener: str | None, security: ClientSecurity) -> str | None:
     at = None if listener is None else endpoint_of(node, listener)
     if at is None:
         return None
     config = SessionConfig(
-        client_id="ledgerstone-page", reach_timeout_ms=0, call_timeout_ms=_TIMEOUT_MS
+        client_id="ledgerstone-page",
+        reach_timeout_ms=0,
+        call_timeout_ms=_TIMEOUT_MS,
+        security=security,
     )
     try:
         with Client([Endpoint(at.host, at.port)], config) as client:
