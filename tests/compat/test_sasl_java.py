@@ -108,7 +108,7 @@ def test_users_that_either_formatter_wrote_are_the_same(tmp_path: Path) -> None:
 
         records = read_bootstrap_records(OsFilesystem(), settings["log.dirs"])
 
-        (user,) = [each for each in records if isinstance(each, UserScramCredentialRecord)]
+        (user,) = [each for each in records or () if isinstance(each, UserScramCredentialRecord)]
         assert (user.name, user.mechanism, user.iterations) == ("alice", 1, 4096)
         mechanism = ScramMechanism(user.mechanism)
         salted = salt_password(mechanism, password, user.salt, user.iterations)

@@ -167,7 +167,7 @@ def _config(directory: Path) -> tuple[str, ...]:
 def talk(bootstrap: str, steps: Sequence[Step]) -> list[str]:
     """What each step is answered; how the connection ends."""
     host, port = bootstrap.rsplit(":", 1)
-    heard = []
+    heard: list[str] = []
     connection = socket.create_connection((host, int(port)), timeout=20)
     with connection, connection.makefile("rb") as stream:
         for number, step in enumerate(steps):
