@@ -116,7 +116,7 @@ class TlsTransport:
             if filled == len(room):
                 self._look_ahead()
                 return filled
-            if self._failure is not None:
+            if self._has_ended:
                 return filled
             try:
                 count = self._sock.recv_into(self._room)
@@ -130,9 +130,13 @@ class TlsTransport:
             filled = self._decrypt(room, filled)
             self._look_ahead()
         self._flush()
-        if not filled and self._failure is None:
+        if not filled and not self._has_ended:
             raise BlockingIOError
         return filled
+
+    @property
+    def _has_ended(self) -> bool:
+        return self._failure is not None
 
     def _decrypt(self, room: memoryview, filled: int) -> int:
         """How much of the room is filled now. At the end of the stream there is a failure, too."""
