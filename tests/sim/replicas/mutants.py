@@ -146,8 +146,9 @@ set min_isr 1
 _ERASING = f"""{_BUSY}
 set brokers 4
 set controllers 1
-set replicas 2
+set replicas 3
 set min_isr 1
+set keepers 0
 set writers 0
 set readers 0
 set transactors 0
