@@ -142,7 +142,7 @@ set min_isr 1
 7500 pause node=1 ms=4000
 10000 pause node=2 ms=3000
 """
-# Keys are erased while brokers are away and partitions are moved.
+# Keys are erased while one broker is away, and partitions are moved to others meanwhile.
 _ERASING = f"""{_BUSY}
 set brokers 4
 set controllers 1
@@ -153,18 +153,19 @@ set writers 0
 set readers 0
 set transactors 0
 set members 0
-set erasures 3
-set batches 6
+set erasures 2
 set delete_retention_ms 0
 set segment_bytes 400
-set session_ms 3000
-set operations 8
+set operations 10
 set delay_ms 5
-set fault_ms 24000
-4000 crash node=1 down=9000
-9000 power node=2 down=9000 mode=none
-13000 crash node=3 down=9000
-17000 power node=1 down=9000 mode=none
+set fault_ms 26000
+4500 crash node=3 down=24000
+"""
+# Keys are erased while power is lost.
+_ERASING_POWER = f"""{_ERASING}
+set operations 0
+9000 power node=1 down=900 mode=none
+14000 power node=2 down=900 mode=none
 """
 
 
@@ -533,8 +534,10 @@ MUTANTS = (
     Mutant("tombstones ignore other replicas", tombstones_ignore_other_replicas, _DELETES),
     Mutant("a receipt does without silent brokers", silent_brokers_are_left_out, _ERASING),
     Mutant("a receipt forgets former hosts", former_hosts_are_forgotten, _ERASING),
-    Mutant("a receipt does not wait for replaced files", receipts_follow_the_removal, _ERASING),
-    Mutant("unlinks are not synced before a receipt", unlinks_are_not_synced, _ERASING),
+    Mutant(
+        "a receipt does not wait for replaced files", receipts_follow_the_removal, _ERASING_POWER
+    ),
+    Mutant("unlinks are not synced before a receipt", unlinks_are_not_synced, _ERASING_POWER),
 )
 
 
