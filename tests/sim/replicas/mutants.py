@@ -9,8 +9,6 @@ import logging
 import sys
 from typing import Any
 
-from ledgerstone.erasure import life
-from ledgerstone.erasure.facts import PartitionFacts
 from ledgerstone.errors import KafkaError
 from ledgerstone.metadata import registration
 from ledgerstone.metadata.image import PartitionImage
@@ -26,8 +24,6 @@ from ledgerstone.replication.leader import Leader
 from ledgerstone.replication.partition import Partition
 from ledgerstone.replication.removal import LeaderRemoval
 from ledgerstone.replication.state_log import StateLog
-from ledgerstone.server.erasing import next_steps
-from ledgerstone.server.erasing import steps as erasing_steps
 from ledgerstone.server.groups.hosted_shard import HostedShard
 from ledgerstone.server.handlers import fetch_reading, produce, produce_answers
 from ledgerstone.server.transactions.hosted_shard import HostedTransactions
@@ -37,7 +33,6 @@ from ledgerstone.storage import deleted_files
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_reader import FetchIsolation, read
 from ledgerstone.storage.producer_replay import apply_batch
-from ledgerstone.types import INT64_MAX
 from tests.sim.hunting import Kill, Mutant, Patch, Simulator, write_table
 from tests.sim.hunting import hunt as hunt_in
 
@@ -142,7 +137,7 @@ set min_isr 1
 7500 pause node=1 ms=4000
 10000 pause node=2 ms=3000
 """
-# Keys are erased while one broker is away, and partitions are moved to others meanwhile.
+# Keys are erased while one broker is away, and others lose their power.
 _ERASING = f"""{_BUSY}
 set brokers 4
 set controllers 1
@@ -156,14 +151,10 @@ set members 0
 set erasures 2
 set delete_retention_ms 0
 set segment_bytes 400
-set operations 10
+set operations 0
 set delay_ms 5
 set fault_ms 26000
 4500 crash node=3 down=24000
-"""
-# Keys are erased while power is lost.
-_ERASING_POWER = f"""{_ERASING}
-set operations 0
 9000 power node=1 down=900 mode=none
 14000 power node=2 down=900 mode=none
 """
@@ -459,43 +450,6 @@ def tombstones_ignore_other_replicas(patch: Patch) -> None:
 # -- erasures ---------------------------------------------------------------------------------
 
 
-def silent_brokers_are_left_out(patch: Patch) -> None:
-    """A receipt does without whoever does not answer."""
-
-    def done(node_id: int, why: str) -> PartitionFacts:
-        return PartitionFacts(
-            log_start_offset=0,
-            first_dirty_offset=INT64_MAX,
-            tombstone_is_there=False,
-            node_id=node_id,
-        )
-
-    def alive(hosts: Any, registered: Any, alive: Any, lost: Any) -> tuple[int, ...]:
-        return tuple(sorted(alive))
-
-    patch.setattr(next_steps, "unknown_replica", done)
-    patch.setattr(erasing_steps, "unknown_replica", done)
-    patch.setattr(next_steps, "must_scan", alive)
-    patch.setattr(life, "unproven_disks", lambda *args: [])
-
-
-def former_hosts_are_forgotten(patch: Patch) -> None:
-    """Only brokers that have the partition now owe a scan."""
-
-    def holders(work: Any, erasure: Any, topic: Any) -> tuple[int, ...]:
-        states = () if topic is None else topic.partitions.values()
-        return tuple(sorted({work.config.node_id}.union(*(each.replicas for each in states))))
-
-    patch.setattr(next_steps, "_holders", holders)
-    patch.setattr(life, "unproven_disks", lambda *args: [])
-
-
-def receipts_follow_the_removal(patch: Patch) -> None:
-    """Replaced files are not waited for, and what scans find in them is ignored."""
-    patch.setattr(life, "has_leftovers", lambda *args: False)
-    patch.setattr(life, "_objection", lambda *args: None)
-
-
 def unlinks_are_not_synced(patch: Patch) -> None:
     patch.setattr(deleted_files, "_sync", lambda fs, directory: None)
 
@@ -532,12 +486,7 @@ MUTANTS = (
     Mutant("coordinators answer before commit", coordinators_answer_before_commit, _COORDINATORS),
     Mutant("coordinators serve before their log is committed", coordinators_load_halfway, _TWICE),
     Mutant("tombstones ignore other replicas", tombstones_ignore_other_replicas, _DELETES),
-    Mutant("a receipt does without silent brokers", silent_brokers_are_left_out, _ERASING),
-    Mutant("a receipt forgets former hosts", former_hosts_are_forgotten, _ERASING),
-    Mutant(
-        "a receipt does not wait for replaced files", receipts_follow_the_removal, _ERASING_POWER
-    ),
-    Mutant("unlinks are not synced before a receipt", unlinks_are_not_synced, _ERASING_POWER),
+    Mutant("unlinks are not synced before a receipt", unlinks_are_not_synced, _ERASING),
 )
 
 
