@@ -17,7 +17,7 @@ import typer
 from ledgerstone.cli.log_format import formatter
 from ledgerstone.clock import Clock
 from ledgerstone.config.broker import BrokerConfig, load_broker_config
-from ledgerstone.errors import ConfigError
+from ledgerstone.errors import ConfigError, StartFailed, StartStopped
 from ledgerstone.workers.child import die_with_parent
 
 if TYPE_CHECKING:
@@ -141,7 +141,6 @@ async def _serve(
     gc.disable()
     # Imported here: `ledgerstone --help` must not load a broker.
     from ledgerstone.server.bootstrap import Surroundings, start_broker
-    from ledgerstone.server.cluster_start import StartFailed, StartStopped
     from ledgerstone.server.movable_clock import MovableClock
     from ledgerstone.system import OsFilesystem, SystemClock, SystemDice, boot_id
     from ledgerstone.web.access import Access
