@@ -643,7 +643,9 @@ class Broker:
                 self._end_parked(self.purgatory.wake(topic_partition))
             answered, self._answered = self._answered, {}
             for number in answered:
-                self._serve(self.peers.by_number[number])
+                peer = self.peers.by_number[number]
+                if peer.wire.has_news:
+                    self._serve(peer)
         if self.peers.starved and self.peers.memory.has_given_back:
             self._effects.extend(map(Resume, self.peers.take_resumable()))
         effects, self._effects = self._effects, []
