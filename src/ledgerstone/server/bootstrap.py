@@ -42,6 +42,7 @@ from ledgerstone.server.producer_ids import ProducerIds
 from ledgerstone.server.quorum.opening import open_quorum
 from ledgerstone.server.runtime import Runtime
 from ledgerstone.server.stages import Stages
+from ledgerstone.server.tombstones.cluster_offsets import ClusterOffsets
 from ledgerstone.server.tombstones.holds import TombstoneHolds
 from ledgerstone.server.transactions.shards import TransactionShards
 from ledgerstone.server.transport import PlainTransport
@@ -49,6 +50,7 @@ from ledgerstone.storage.log_dirs import LogDirs
 from ledgerstone.uuid_text import random_uuid
 
 if TYPE_CHECKING:
+    from ledgerstone.server.login.key_fetching import KeyFetching
     from ledgerstone.server.tls_contexts import TlsContexts
 
 _LOG: Final = logging.getLogger(__name__)
@@ -107,10 +109,10 @@ def _compose(
     if not config.cluster.is_configured:
         _register(config, world, advertised, log_dirs, link, controller)
         partitions.load(link.image, quorum.topic_ids)
-    slots = config.max_incremental_fetch_session_cache_slots
     # The link's image is the one that the broker has published.
     shards = HostedShards(lambda: link.image)
     txn_shards = TransactionShards(lambda: link.image, config.node_id)
+    offsets = ClusterOffsets(world.clock, lambda: link.image, shards, config.node_id)
     scans = Scans()
     agents = build_log_agents(
         config=config,
@@ -118,7 +120,7 @@ def _compose(
         dice=world.dice,
         log_dirs=log_dirs,
         partitions=partitions,
-        holds=TombstoneHolds(shards, shards.are_loaded),
+        holds=TombstoneHolds(offsets),
         txn_owners=txn_shards,
         searching=scans,
         image=link.image,
@@ -139,7 +141,7 @@ def _compose(
         partitions=partitions,
         shards=shards,
         txn_shards=txn_shards,
-        fetch_sessions=FetchSessions(world.dice, slots),
+        fetch_sessions=FetchSessions(world.dice, config.max_incremental_fetch_session_cache_slots),
         scans=scans,
         disk=agents.disk,
         housekeeping=agents.housekeeping,
@@ -153,7 +155,7 @@ def _compose(
         # A single node does without it, and without what it imports.
         from ledgerstone.server.cluster_join import join_cluster
 
-        join_cluster(broker, advertised)
+        join_cluster(broker, advertised, offsets)
         return broker
     _begin_alone(broker)
     return broker
@@ -220,6 +222,7 @@ class RunningBroker:
     http: HttpServer | None
     bootstrap: str
     http_address: str | None
+    key_fetching: "KeyFetching | None" = None
 
     async def stop(self, hurries: Callable[[], bool] = lambda: False) -> None:
         """The order matters: nobody may be answered from a log that is already closed. A broker of
@@ -233,6 +236,8 @@ class RunningBroker:
                 broker.membership.replicating.stop()
             self.runtime.stop_clients()
             await stop_quorum(broker, self.runtime, hurries)
+        if self.key_fetching is not None:
+            self.key_fetching.stop()
         await self.runtime.stop()
         if self.http is not None:
             await self.http.stop()
@@ -292,7 +297,12 @@ async def start_broker(
     ]
     address = f"{advertised[0].host}:{advertised[0].port}"
     running = RunningBroker(
-        broker=broker, runtime=runtime, http=None, bootstrap=address, http_address=None
+        broker=broker,
+        runtime=runtime,
+        http=None,
+        bootstrap=address,
+        http_address=None,
+        key_fetching=_key_fetching(broker),
     )
     if config.cluster.is_configured:
         names = config.cluster.controller_listener_names
@@ -315,6 +325,17 @@ async def start_broker(
         runtime.start(listening)
     _LOG.info("broker ready node_id=%d bootstrap=%s", config.node_id, address)
     return running
+
+
+def _key_fetching(broker: Broker) -> "KeyFetching | None":
+    logins = [each.tokens for each in broker.logins.listeners.values() if each.tokens is not None]
+    if not logins:
+        return None
+    from ledgerstone.server.login.key_fetching import KeyFetching
+
+    fetching = KeyFetching(logins)
+    fetching.start()
+    return fetching
 
 
 def _tls_of(config: BrokerConfig, clock: Clock) -> "TlsContexts | None":

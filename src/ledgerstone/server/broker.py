@@ -289,11 +289,18 @@ class Broker:
 
     def certified(self, number: int, certificate: bytes | None) -> list[Effect]:
         """The handshake is over. `certificate` is what the other side has shown, in DER."""
+        session = self.peers.by_number[number].session
         refusal = self.peers.certified(number, certificate)
         if refusal is None:
+            if not session.protocol.uses_sasl:
+                self.counters.count_login("successful_authentication", session.listener)
             return []
-        self.counters.connections_refused += 1
+        self.greeting_failed(session.listener)
         return [Close(number, refusal, kind="certificate")]
+
+    def greeting_failed(self, listener: str) -> None:
+        """No TLS came about with somebody."""
+        self.counters.count_login("failed_authentication", listener)
 
     def room_for(self, number: int) -> memoryview | None:
         """Where to receive what a connection sends; None: do not read it now. Let go of the view

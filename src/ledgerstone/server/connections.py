@@ -121,6 +121,7 @@ class Connections:
             self._reporting.lost(connection.number, error)
         else:
             self._reporting.greeting_failed(connection.listener, connection.peer, error)
+            self._broker.greeting_failed(connection.listener)
         self._drop(connection)
 
     # -- turns --------------------------------------------------------------------------------

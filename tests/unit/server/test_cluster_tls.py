@@ -17,11 +17,17 @@ from tests.kit.broker import wait_until
 from tests.kit.certificates import Authority
 from tests.kit.loopback_cluster import LoopbackCluster
 
+JAAS = (
+    "org.apache.kafka.common.security.plain.PlainLoginModule required "
+    'username="node" password="pw" user_node="pw";'
+)
+
 
 class Nodes(LoopbackCluster):
     """Each has a certificate of its own."""
 
-    def __init__(self, work: Path) -> None:
+    def __init__(self, work: Path, protocol: SecurityProtocol) -> None:
+        self.protocol = protocol
         self.authority = Authority()
         self.ca = self.authority.write(work / "ca.pem")
         self.keys = {
@@ -31,20 +37,35 @@ class Nodes(LoopbackCluster):
         super().__init__(work)
 
     def settings(self, node_id: int) -> dict[str, str]:
+        protocol = self.protocol.name
         return {
             **super().settings(node_id),
             # The names of listeners say nothing about how they speak.
-            "listener.security.protocol.map": "CONTROLLER:SSL,PLAINTEXT:SSL",
+            "listener.security.protocol.map": f"CONTROLLER:{protocol},PLAINTEXT:{protocol}",
+            **(self._logins() if self.protocol.uses_sasl else {}),
             "ssl.keystore.location": self.keys[node_id],
             "ssl.truststore.location": self.ca,
             "ssl.client.auth": "required",
             "default.replication.factor": "3",
         }
 
+    def _logins(self) -> dict[str, str]:
+        return {
+            "sasl.enabled.mechanisms": "PLAIN",
+            "sasl.mechanism.inter.broker.protocol": "PLAIN",
+            "sasl.mechanism.controller.protocol": "PLAIN",
+            "listener.name.plaintext.plain.sasl.jaas.config": JAAS,
+            "listener.name.controller.plain.sasl.jaas.config": JAAS,
+            "listener.name.plaintext.ssl.client.auth": "required",
+            "listener.name.controller.ssl.client.auth": "required",
+        }
+
     def client(self) -> Client:
         security = client_security(
             {
-                "security.protocol": "SSL",
+                "security.protocol": self.protocol.name,
+                "sasl.mechanism": "PLAIN",
+                "sasl.jaas.config": JAAS,
                 "ssl.truststore.location": self.ca,
                 "ssl.keystore.location": self.keys[1],
             }
@@ -53,9 +74,9 @@ class Nodes(LoopbackCluster):
         return Client(endpoints, SessionConfig(security=security))
 
 
-@pytest.fixture
-def nodes(tmp_path: Path) -> Iterator[Nodes]:
-    with Nodes(tmp_path) as nodes:
+@pytest.fixture(params=[SecurityProtocol.SSL, SecurityProtocol.SASL_SSL])
+def nodes(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Nodes]:
+    with Nodes(tmp_path, request.param) as nodes:
         nodes.start()
         yield nodes
 
@@ -77,9 +98,11 @@ def test_three_nodes_replicate_through_mutual_tls_and_survive_one(nodes: Nodes) 
         for broker in nodes.image(next(iter(nodes.nodes))).brokers.values()
         for endpoint in broker.endpoints
     }
-    assert protocols == {SecurityProtocol.SSL}
+    assert protocols == {nodes.protocol}
     names = [_principals(nodes, each) for each in nodes.nodes]
-    assert all(name.startswith("User:CN=node-") for each in names for name in each)
+    # A login says who it is, also where a certificate is shown.
+    expected = "User:node" if nodes.protocol.uses_sasl else "User:CN=node-"
+    assert all(name.startswith(expected) for each in names for name in each)
     assert any(names)
 
 

@@ -164,7 +164,7 @@ class ErasureRequests:
             return scans[node_id]
         found = [
             scan
-            for scan in scans.values()
+            for scan in (scans[each] for each in sorted(scans))
             if file in [each.file for each in scan.residue_files]
             or file in [each.file for each in scan.troubles]
         ]
