@@ -8,6 +8,7 @@ token.
 import http.client
 import json
 import os
+import time
 from typing import Annotated, Any, Final
 from urllib.parse import quote, urlsplit
 
@@ -16,11 +17,14 @@ import typer
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.cluster import Endpoint
 from ledgerstone.client.configs import Resource, ResourceType, describe_configs
-from ledgerstone.dataclasses import dataclass, field
+from ledgerstone.dataclasses import dataclass, field, replace
 from ledgerstone.errors import LedgerstoneError
 
 KEY: Final = "ledgerstone.http.listener"
 TIMEOUT_S: Final = 30.0
+# How long another broker of a cluster is looked for.
+RETRY_S: Final = 30.0
+_PAUSE_S: Final = 0.2
 # Larger than any of our responses.
 MAX_ANSWER_BYTES: Final = 64 << 20
 TOKEN_ENVIRONMENT: Final = "LEDGERSTONE_HTTP_TOKEN"
@@ -39,26 +43,46 @@ TokenOption = Annotated[
 
 
 class AdminCallFailed(LedgerstoneError):
-    """The HTTP API is unreachable, or refused the call."""
+    """The HTTP API is unreachable, or refused the call. `is_unserved`: nothing was done."""
+
+    def __init__(self, reason: str, *, is_unserved: bool = False) -> None:
+        super().__init__(reason)
+        self.is_unserved = is_unserved
 
 
 @dataclass(frozen=True, slots=True)
 class AdminApi:
-    """One broker's API."""
+    """One broker's API. `others` answer the same, and are asked where it does not."""
 
     endpoint: Endpoint
     token: str | None = field(default=None, repr=False)
+    others: tuple[Endpoint, ...] = ()
 
     def get(self, path: str) -> dict[str, Any]:
-        return self._call("GET", path, None)
+        return self._asked("GET", path, None)
 
     def post(self, path: str, content: dict[str, Any]) -> dict[str, Any]:
-        return self._call("POST", path, json.dumps(content).encode())
+        return self._asked("POST", path, json.dumps(content).encode())
 
-    def _call(self, method: str, path: str, body: bytes | None) -> dict[str, Any]:
-        connection = http.client.HTTPConnection(
-            self.endpoint.host, self.endpoint.port, timeout=TIMEOUT_S
-        )
+    def _asked(self, method: str, path: str, body: bytes | None) -> dict[str, Any]:
+        """A question is asked until a broker answers it; a change only while nobody heard it."""
+        deadline_s = time.monotonic() + RETRY_S
+        while True:
+            for endpoint in (self.endpoint, *self.others):
+                try:
+                    return self._call(endpoint, method, path, body)
+                except AdminCallFailed as error:
+                    is_over = not self.others or time.monotonic() > deadline_s
+                    if is_over or not (error.is_unserved or method == "GET"):
+                        raise
+                    if isinstance(error, AdminCallRefused) and not error.is_unserved:
+                        raise
+            time.sleep(_PAUSE_S)
+
+    def _call(
+        self, endpoint: Endpoint, method: str, path: str, body: bytes | None
+    ) -> dict[str, Any]:
+        connection = http.client.HTTPConnection(endpoint.host, endpoint.port, timeout=TIMEOUT_S)
         headers = {"Content-Type": "application/json"} if body is not None else {}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
@@ -67,13 +91,22 @@ class AdminApi:
             response = connection.getresponse()
             text = response.read(MAX_ANSWER_BYTES)
         except (OSError, ValueError, http.client.HTTPException) as error:
-            raise AdminCallFailed(f"the HTTP API at {self.endpoint}: {error}") from error
+            is_unserved = isinstance(error, ConnectionRefusedError)
+            raise AdminCallFailed(
+                f"the HTTP API at {endpoint}: {error}", is_unserved=is_unserved
+            ) from error
         finally:
             connection.close()
-        return answer_of(self.endpoint, response.status, text)
+        return answer_of(endpoint, response.status, text, is_question=method == "GET")
 
 
-def answer_of(endpoint: Endpoint, status: int, text: bytes) -> dict[str, Any]:
+class AdminCallRefused(AdminCallFailed):
+    """A broker answered, and refused."""
+
+
+def answer_of(
+    endpoint: Endpoint, status: int, text: bytes, *, is_question: bool = False
+) -> dict[str, Any]:
     try:
         content = json.loads(text)
     except ValueError:
@@ -81,7 +114,11 @@ def answer_of(endpoint: Endpoint, status: int, text: bytes) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise AdminCallFailed(f"the HTTP API at {endpoint} answered {text[:80]!r}")
     if status != http.client.OK:
-        raise AdminCallFailed(f"the broker refused ({status}): {content.get('error')}")
+        # A question that nobody can answer yet, as between two coordinators, is asked again.
+        is_unserved = is_question and status == http.client.SERVICE_UNAVAILABLE
+        raise AdminCallRefused(
+            f"the broker refused ({status}): {content.get('error')}", is_unserved=is_unserved
+        )
     return content
 
 
@@ -99,6 +136,12 @@ def apis_of(client: Client, token: str | None = None) -> list[AdminApi]:
     if not found:
         raise AdminCallFailed("no broker of this cluster has an HTTP API")
     return found
+
+
+def cluster_api(client: Client, token: str | None = None) -> AdminApi:
+    """For what any broker answers, as everything about erasures: one, and the others behind it."""
+    first, *others = apis_of(client, token)
+    return replace(first, others=tuple(each.endpoint for each in others))
 
 
 def api_at(url: str) -> AdminApi:

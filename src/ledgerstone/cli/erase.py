@@ -18,7 +18,7 @@ from ledgerstone.cli.admin_http import (
     AdminApi,
     AdminCallFailed,
     TokenOption,
-    apis_of,
+    cluster_api,
     topic_path,
 )
 from ledgerstone.cli.clock import parse_duration
@@ -142,7 +142,7 @@ def erase(
     }
     with connect(bootstrap) as client:
         client.topic(topic)
-        api = apis_of(client, token)[0]
+        api = cluster_api(client, token)
     pairs = Pairs(receipt) if is_many and receipt is not None else None
     asking = _ask(api, topic, keys, body, pairs)
     if not wait and receipt is None:

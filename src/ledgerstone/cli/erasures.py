@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import typer
 
-from ledgerstone.cli.admin_http import AdminApi, TokenOption, apis_of
+from ledgerstone.cli.admin_http import AdminApi, TokenOption, cluster_api
 from ledgerstone.cli.erase import NOT_DONE_EXIT, unverified, verdict
 from ledgerstone.cli.options import DEFAULT_BOOTSTRAP, BootstrapOption, JsonOption, connect
 from ledgerstone.cli.output import (
@@ -47,19 +47,19 @@ def erasures(
     if context.invoked_subcommand is not None:
         return
     with connect(bootstrap) as client:
-        apis = apis_of(client)
+        api = cluster_api(client)
     query = {} if topic is None else {"topic": topic}
     if overdue:
         query["overdue"] = "1"
     elif not everything:
         query["open"] = "1"
-    shown = [each for api in apis for each in _all(api, query)]
+    shown = [*_all(api, query)]
     if as_json:
         for each in shown:
             write_json(each)
         flush()
     elif not shown:
-        others = 0 if overdue else sum(_count(api, topic) for api in apis)
+        others = 0 if overdue else _count(api, topic)
         hidden = f"; {others} are over, see --all" if others else ""
         write_line(f"no erasures{' are overdue' if overdue else ' under way'}{hidden}")
         flush()
@@ -112,7 +112,7 @@ def show(
 ) -> None:
     """Show one erasure: its stages and what it waits for."""
     with connect(bootstrap) as client:
-        erasure = apis_of(client)[0].get(f"erasures/{erasure_id}")
+        erasure = cluster_api(client).get(f"erasures/{erasure_id}")
     if as_json:
         write_json(erasure)
     else:
@@ -128,11 +128,20 @@ def _found(erasure: dict[str, Any]) -> Iterator[str]:
     """What stands in the way, file by file, as `accept --file` takes it."""
     found = erasure["found"] or {"residue_files": (), "troubles": ()}
     for each in found["residue_files"]:
-        yield f"found    {each['hits']} times in {each['file']}"
+        yield f"found    {each['hits']} times in {each['file']}{_on_broker(each)}"
     for each in found["troubles"]:
-        yield f"trouble  {each['file']}: {each['why']}"
+        yield f"trouble  {each['file']}{_on_broker(each)}: {each['why']}"
     for each in erasure["exceptions"]:
-        yield f"accepted {each['file']}, by {each['by']}: {each['reason']}"
+        yield f"accepted {each['file']}{_on_broker(each)}, by {each['by']}: {each['reason']}"
+    for each in erasure.get("brokers", ()):
+        if each["trouble"]:
+            yield f"broker   {each['broker']} is not scanned: {each['trouble']}"
+    for each in erasure.get("lost_brokers", ()):
+        yield f"given up broker {each['broker_id']}, by {each['by']}: {each['reason']}"
+
+
+def _on_broker(each: dict[str, Any]) -> str:
+    return "" if each.get("node_id") is None else f" on broker {each['node_id']}"
 
 
 def _outputs(erasure: dict[str, Any]) -> Iterator[str]:
@@ -146,10 +155,18 @@ def _outputs(erasure: dict[str, Any]) -> Iterator[str]:
 @app.command("accept")
 def accept(
     erasure_id: Annotated[str, typer.Argument(metavar="ID")],
-    file: Annotated[
-        str, typer.Option("--file", help="As `erasures show` names it; what is there may stay.")
-    ],
     reason: Annotated[str, typer.Option("--reason", help="Why; it stands in the receipt.")],
+    file: Annotated[
+        str | None,
+        typer.Option("--file", help="As `erasures show` names it; what is there may stay."),
+    ] = None,
+    broker: Annotated[
+        int | None,
+        typer.Option(
+            help="Whose file, if several brokers have it. Without --file: the broker is destroyed "
+            "and is never scanned; the receipt names it."
+        ),
+    ] = None,
     by_user: Annotated[
         str | None, typer.Option("--by-user", help="Who accepts; the user of this system.")
     ] = None,
@@ -157,8 +174,12 @@ def accept(
     token: TokenOption = None,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Accept what the last scan found in one file: the receipt lists it as an exception."""
-    _say(erasure_id, "accept", {"file": file, "reason": reason}, by_user, as_json, token, bootstrap)
+    """Accept what the last scan found in one file, or that a broker is destroyed: the receipt lists
+    it as an exception."""
+    if file is None and broker is None:
+        raise typer.BadParameter("either --file or --broker")
+    content = {"file": file or "", "broker": broker, "reason": reason}
+    _say(erasure_id, "accept", content, by_user, as_json, token, bootstrap)
 
 
 @app.command("abandon")
@@ -186,7 +207,7 @@ def _say(
     bootstrap: str,
 ) -> None:
     with connect(bootstrap) as client:
-        api = apis_of(client, token)[0]
+        api = cluster_api(client, token)
     by = getpass.getuser() if by_user is None else by_user
     erasure = api.post(f"erasures/{erasure_id}/{what}", {"by": by, **content})
     if as_json:
@@ -224,7 +245,7 @@ def journal(
 ) -> None:
     """Show how far the journal of erasures has gone, and what was ever found wrong with it."""
     with connect(bootstrap) as client:
-        api = apis_of(client, token)[0]
+        api = cluster_api(client, token)
     found = api.get("erasures-journal")
     if acknowledge:
         by = getpass.getuser() if by_user is None else by_user
@@ -251,7 +272,7 @@ def public_key(
 ) -> None:
     """Print the key that receipts are signed with, in hex; keep it where nobody can change it."""
     with connect(bootstrap) as client:
-        name = apis_of(client)[0].get("erasures-public-key")["public_key"]
+        name = cluster_api(client).get("erasures-public-key")["public_key"]
     if name is not None and fingerprint:
         from ledgerstone.erasure.sealing import fingerprint_of
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ledgerstone.cli.admin_http import apis_of
+from ledgerstone.cli.admin_http import cluster_api
 from ledgerstone.cli.erase import write_receipt
 from ledgerstone.cli.options import DEFAULT_BOOTSTRAP, BootstrapOption, connect
 from ledgerstone.cli.output import flush, printable, write_line
@@ -30,7 +30,7 @@ def receipt(
 
     --out also writes each supplement beside the receipt, for `verify-receipt`."""
     with connect(bootstrap) as client:
-        api = apis_of(client)[0]
+        api = cluster_api(client)
     content = api.get(f"erasures/{erasure_id}/receipt")
     if out is not None:
         pin(write_receipt(api, erasure_id, out))

@@ -14,7 +14,7 @@ from typing import Annotated, Final, NamedTuple
 
 import typer
 
-from ledgerstone.cli.admin_http import AdminApi, AdminCallFailed, api_at, apis_of
+from ledgerstone.cli.admin_http import AdminApi, AdminCallFailed, api_at, cluster_api
 from ledgerstone.cli.key_options import (
     KeyBase64Option,
     KeyFileOption,
@@ -262,7 +262,7 @@ def _api(broker: str) -> AdminApi:
     if "://" in broker:
         return api_at(broker)
     with connect(broker) as client:
-        return apis_of(client)[0]
+        return cluster_api(client)
 
 
 def _read(path: Path, hint: str) -> bytes:

@@ -13,7 +13,7 @@ from ledgerstone.cli.admin_http import (
     AdminApi,
     AdminCallFailed,
     TokenOption,
-    apis_of,
+    cluster_api,
     topic_path,
 )
 from ledgerstone.cli.key_options import (
@@ -41,6 +41,7 @@ from ledgerstone.cli.output import (
     write_line,
     write_rows,
 )
+from ledgerstone.dataclasses import replace
 from ledgerstone.types import TopicPartition
 
 POLL_S: Final = 0.1
@@ -71,11 +72,12 @@ def where(
     wanted = need_key(key, key_hex, key_base64, key_file)
     with connect(bootstrap) as client:
         client.topic(topic)
-        apis = apis_of(client, token)
+        api = cluster_api(client, token)
     deadline_s = time.monotonic() + timeout
     body = {"key": in_base64(wanted)}
-    asked = [(api, api.post(topic_path(topic, "where"), body)) for api in apis]
-    answers = [_wait(api, search, deadline_s) for api, search in asked]
+    # The ticket is that of one broker.
+    api = replace(api, others=())
+    answers = [_wait(api, api.post(topic_path(topic, "where"), body), deadline_s)]
     show(topic, wanted, answers, as_json=as_json)
     if any(answer["trouble"] for answer in answers):
         raise typer.Exit(1)

@@ -13,17 +13,19 @@ from typing import Final, Protocol, Self, TypeVar, assert_never
 from ledgerstone import __version__
 from ledgerstone.client.call import Answered, Call, Pause, SendRequest
 from ledgerstone.client.cluster import Endpoint, TopicInfo, ask_about
-from ledgerstone.client.errors import check
+from ledgerstone.client.errors import check, error_of
 from ledgerstone.client.rounds import PartitionAnswer, PartitionAnswers, Rounds
 from ledgerstone.client.routing import Target, ToBroker, target_of
 from ledgerstone.client.session import ClientSession, LinkId, SessionConfig
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.errors import InvariantViolation, KafkaError
-from ledgerstone.protocol.client_connection import ClientConnection, ClientState, Response
+from ledgerstone.protocol.client_connection import ClientConnection, Response
+from ledgerstone.protocol.client_login import LoginFailed, renewal_ms
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from ledgerstone.protocol.wire import ProtocolViolation
+from ledgerstone.security.accounts import MakeLogin, login_maker
 from ledgerstone.system import SystemClock, SystemDice
 from ledgerstone.types import Buffer, TopicPartition
 
@@ -62,16 +64,22 @@ def dial_tcp(endpoint: Endpoint, timeout_s: float) -> socket.socket:
 class BlockingConnection:
     """One socket and its protocol state. Unusable after any exception but UnsupportedVersion."""
 
-    def __init__(self, sock: SocketLike, client_id: str) -> None:
+    def __init__(
+        self, sock: SocketLike, client_id: str, make_login: MakeLogin | None = None
+    ) -> None:
         self._sock = sock
-        self._protocol = ClientConnection(client_id, __version__, max_bytes=MAX_RESPONSE_BYTES)
+        self._protocol = ClientConnection(
+            client_id, __version__, max_bytes=MAX_RESPONSE_BYTES, make_login=make_login
+        )
+        self._log_in_again_ms: int | None = None
 
     def exchange(self, step: SendRequest, clock: Clock) -> ApiMessage | None:
         """Returns the response, or None if none is expected."""
         deadline_ms = clock.monotonic_ms() + step.timeout_ms
-        while self._protocol.state is ClientState.NEGOTIATING:
-            self._flush()
-            self._receive(deadline_ms, clock)
+        if self._log_in_again_ms is not None and clock.monotonic_ms() >= self._log_in_again_ms:
+            self._log_in_again_ms = None
+            self._protocol.log_in_again()
+        self._get_ready(deadline_ms, clock)
         self._protocol.send(
             step.request,
             at_most=step.at_most_version,
@@ -84,6 +92,15 @@ class BlockingConnection:
         while not responses:
             responses = self._receive(deadline_ms, clock)
         return responses[0].message
+
+    def _get_ready(self, deadline_ms: int, clock: Clock) -> None:
+        """Versions first, then the login, if there is one."""
+        while not self._protocol.is_ready:
+            self._flush()
+            self._receive(deadline_ms, clock)
+        lifetime_ms = self._protocol.lifetime_ms
+        if lifetime_ms is not None and self._log_in_again_ms is None:
+            self._log_in_again_ms = clock.monotonic_ms() + renewal_ms(lifetime_ms)
 
     def _flush(self) -> None:
         for piece in self._protocol.data_to_send():
@@ -129,6 +146,8 @@ class Client:
         self.session = ClientSession(bootstrap, self.dice, config)
         self._dial = dial
         self._sleep = sleep
+        account = self.session.config.security.account
+        self._make_login = None if account is None else login_maker(account, self.dice)
         self._connections: dict[LinkId, BlockingConnection] = {}
 
     def __enter__(self) -> Self:
@@ -184,6 +203,10 @@ class Client:
     def _perform(self, call: Call, step: SendRequest) -> None:
         try:
             response = self._connection(step).exchange(step, self.clock)
+        except LoginFailed as error:
+            self._drop(step.link)
+            endpoint = step.link.endpoint
+            raise error_of(error.code, f"{endpoint.host}:{endpoint.port}", str(error)) from None
         except (OSError, ProtocolViolation) as error:
             self._drop(step.link)
             reason = str(error) or type(error).__name__
@@ -206,7 +229,7 @@ class Client:
             return known
         timeout_ms = min(step.timeout_ms, CONNECT_TIMEOUT_MS)
         sock = self._dial(step.link.endpoint, timeout_ms / 1000)
-        made = BlockingConnection(sock, self.session.config.client_id)
+        made = BlockingConnection(sock, self.session.config.client_id, self._make_login)
         self._connections[step.link] = made
         return made
 

@@ -12,6 +12,7 @@ from typing import NamedTuple, assert_never
 from ledgerstone.client.cluster import Endpoint, KnownCluster, ask_about
 from ledgerstone.client.reactions import Reaction, reaction_to
 from ledgerstone.client.routing import AnyBroker, Coordinator, Target, ToBroker, ToController
+from ledgerstone.client.security import PLAIN_TEXT, ClientSecurity
 from ledgerstone.clock import Dice
 from ledgerstone.dataclasses import dataclass
 from ledgerstone.protocol.error_codes import ErrorCode
@@ -34,6 +35,7 @@ class SessionConfig:
     backoff_ms: int = 50
     max_backoff_ms: int = 1_000
     metadata_max_age_ms: int = 300_000
+    security: ClientSecurity = PLAIN_TEXT
 
 
 class Purpose(Enum):

@@ -79,6 +79,8 @@ class BrokerConfig:
     max_connections_per_ip: int
     connections_max_idle_ms: int
     queued_max_request_bytes: int
+    connection_failed_authentication_delay_ms: int
+    ledgerstone_login_timeout_ms: int
     fetch_max_bytes: int
     max_incremental_fetch_session_cache_slots: int
 

@@ -15,6 +15,7 @@ from ledgerstone.config.broker_key import long_key as _long
 from ledgerstone.config.broker_key import text_key as _text
 from ledgerstone.config.cluster_keys import CLUSTER_KEYS
 from ledgerstone.config.replication_keys import REPLICATION_KEYS
+from ledgerstone.config.sasl_keys import SASL_KEYS
 from ledgerstone.config.setting import ConfigKey, ConfigType, Value
 from ledgerstone.config.tls_keys import TLS_KEYS
 from ledgerstone.config.topic import TOPIC_KEYS
@@ -483,6 +484,7 @@ BROKER_KEYS: Final[Mapping[str, BrokerKey]] = {
         *AUTHORIZER_KEYS,
         *CLUSTER_KEYS,
         *REPLICATION_KEYS,
+        *SASL_KEYS,
         *TLS_KEYS,
         *_NETWORK,
         *_TOPICS,

@@ -11,8 +11,6 @@ from ledgerstone.errors import ConfigError
 EVERY_ADDRESS: Final = ("", "0.0.0.0", "::")
 LOOPBACK: Final = "127.0.0.1"
 PLAINTEXT: Final = SecurityProtocol.PLAINTEXT
-# What a listener can have for now.
-SERVED: Final = (PLAINTEXT, SecurityProtocol.SSL)
 _MAP: Final = "listener.security.protocol.map"
 
 
@@ -78,8 +76,7 @@ def parse_advertised(
 def parse_protocols(
     given: Mapping[str, Value], names: Iterable[str]
 ) -> Mapping[str, SecurityProtocol]:
-    """The security protocol of each of these listeners. Whatever is not served is refused: plain
-    text instead would be no answer."""
+    """The security protocol of each of these listeners."""
     text = given.get(_MAP)
     names = tuple(dict.fromkeys(names))
     mapped = dict(SecurityProtocol.__members__) if text is None else _mapped(text)
@@ -92,10 +89,6 @@ def parse_protocols(
         if name not in mapped:
             raise ConfigError(_MAP, text, f"must name the protocol of the listener {name}")
         protocols[name] = mapped[name]
-        if mapped[name] not in SERVED:
-            served = " and ".join(each.name for each in SERVED)
-            reason = f"only {served} is served, and the listener {name} asks for another"
-            raise ConfigError(_MAP, f"{name}:{mapped[name].name}", reason)
     return protocols
 
 

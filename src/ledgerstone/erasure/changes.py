@@ -17,6 +17,8 @@ from ledgerstone.erasure.erasure import (
     Erasure,
     Evidence,
     FileTrouble,
+    HostDisk,
+    LostBroker,
     PartitionEnd,
     RecordSpan,
     ReplicaScan,
@@ -36,6 +38,9 @@ MAX_ASKED_ABORTS: Final = 256
 MAX_SPANS: Final = 1000
 MAX_EVIDENCE_BYTES: Final = 4096
 _MAX_TROUBLE: Final = 500
+_HOSTED: Final = (
+    Stage.SEARCHED, Stage.TOMBSTONED, Stage.STAMPED, Stage.REMOVED, Stage.UNLINKED,
+)  # fmt: skip
 _HIDDEN: Final = "…".encode()
 
 
@@ -147,14 +152,18 @@ def _is_clean(scan: ReplicaScan, exceptions: Sequence[Acceptance]) -> bool:
 def accepted_hits(scan: ReplicaScan, exceptions: Sequence[Acceptance]) -> int:
     """Residue in files that an operator accepted. More than was accepted is not accepted at all:
     it is something else by then."""
-    allowed = {each.file: each.hits for each in exceptions}
+    allowed = {each.file: each.hits for each in exceptions if _is_of(each, scan)}
     return sum(each.hits for each in scan.residue_files if each.hits <= allowed.get(each.file, -1))
+
+
+def _is_of(exception: Acceptance, scan: ReplicaScan) -> bool:
+    return exception.node_id in (None, scan.node_id)
 
 
 def unaccepted_troubles(
     scan: ReplicaScan, exceptions: Sequence[Acceptance]
 ) -> tuple[FileTrouble, ...]:
-    accepted = [each.file for each in exceptions if each.trouble]
+    accepted = [each.file for each in exceptions if each.trouble and _is_of(each, scan)]
     return tuple(each for each in scan.troubles if each.file not in accepted)
 
 
@@ -226,13 +235,50 @@ def with_exception(
     trouble = next((each.why for each in scan.troubles if each.file == file), "")
     if not hits and not trouble:
         raise InvalidRequest(f"{erasure.id}: the last scan found nothing to accept in {file[:200]}")
-    known = {each.file: each for each in erasure.exceptions}
-    known[file] = Acceptance(
-        file=file, hits=hits, trouble=trouble[:_MAX_TROUBLE], reason=reason, by=by, at_ms=now_ms
+    known = {(each.file, each.node_id or 0): each for each in erasure.exceptions}
+    # One that an older broker took counts for every node; this one takes its place.
+    known.pop((file, 0), None)
+    known[file, scan.node_id] = Acceptance(
+        file=file,
+        hits=hits,
+        trouble=trouble[:_MAX_TROUBLE],
+        reason=reason,
+        by=by,
+        at_ms=now_ms,
+        node_id=scan.node_id,
     )
     if len(known) > MAX_EXCEPTIONS:
         raise InvalidRequest(f"{erasure.id} has {MAX_EXCEPTIONS} exceptions, the most it may")
     return replace(erasure, exceptions=tuple(known[name] for name in sorted(known)))
+
+
+def with_lost_broker(
+    erasure: Erasure, *, broker_id: int, reason: str, by: str, salt: bytes, now_ms: int
+) -> Erasure:
+    """An operator says that a broker's disks will never be scanned; the receipt names it."""
+    if Stage.CANCELLED in TRANSITIONS[erasure.stage] or erasure.is_over:
+        hint = "; cancel it instead" if not erasure.is_over else ""
+        raise InvalidRequest(f"{erasure.id} is {erasure.stage.value}: no scan is due{hint}")
+    for what, text in (("reason", reason), ("accepted by", by)):
+        check_text(what, text)
+        _check_keeps_secret(what, text, erasure, salt)
+    if not reason.strip() or not by.strip():
+        raise InvalidRequest(f"{erasure.id}: an exception needs a reason and a name")
+    known = {each.broker_id: each for each in erasure.lost_brokers}
+    known[broker_id] = LostBroker(broker_id=broker_id, reason=reason, by=by, at_ms=now_ms)
+    if len(known) > MAX_EXCEPTIONS:
+        raise InvalidRequest(f"{erasure.id} has {MAX_EXCEPTIONS} exceptions, the most it may")
+    return replace(erasure, lost_brokers=tuple(known[each] for each in sorted(known)))
+
+
+def with_hosts(erasure: Erasure, disks: Iterable[HostDisk]) -> Erasure:
+    """Disks that may hold the key, from the search on until the scans."""
+    if erasure.stage not in _HOSTED:
+        return erasure
+    known = dict.fromkeys((*erasure.hosts, *disks))
+    if len(known) == len(erasure.hosts):
+        return erasure
+    return replace(erasure, hosts=tuple(sorted(known)))
 
 
 def with_evidence(erasure: Erasure, evidence: Evidence, *, salt: bytes) -> Erasure:

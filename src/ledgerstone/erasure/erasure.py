@@ -143,6 +143,33 @@ class RecordCounts(NamedTuple):
     elsewhere: int = 0
 
 
+class HostDisk(NamedTuple):
+    """A log directory of a broker, by the id that lies on the disk itself."""
+
+    broker_id: int
+    directory_id: str
+
+
+class HostedAt(NamedTuple):
+    """One partition of the topic as a broker hosted it when its scan began."""
+
+    partition: int
+    partition_epoch: int
+    leader_epoch: int
+    log_start_offset: int
+    log_end_offset: int
+
+
+class ScanProof(NamedTuple):
+    """Which life of a broker made a scan, on which disks, and what of the topic it hosted then."""
+
+    incarnation_id: str
+    broker_epoch: int
+    directory_ids: tuple[str, ...]
+    hosted: tuple[HostedAt, ...] = ()  # the first of them
+    hosted_count: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaScan:
     """What a scan of every file of one node says about this key."""
@@ -167,6 +194,7 @@ class ReplicaScan:
     kinds: tuple[KindCount, ...] = ()
     partitions: tuple[PartitionScan, ...] = ()  # the first of the topic's
     partition_count: int = 0  # all of them
+    proof: ScanProof | None = None  # None: from before brokers said who they are
 
 
 class ScanOutcome(enum.Enum):
@@ -197,6 +225,17 @@ class Acceptance:
     reason: str
     by: str
     at_ms: int
+    node_id: int | None = None  # None: of a time when there was one node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostBroker:
+    """An operator's word that disks of a broker will never be scanned: destroyed, or not ours."""
+
+    broker_id: int
+    reason: str
+    by: str
+    at_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +247,7 @@ class SearchedFiles:
     scanned_bytes: int
     started_ms: int
     ended_ms: int
+    node_ids: tuple[int, ...] = ()  # brokers whose replicas were searched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,6 +279,9 @@ class Erasure:
     elsewhere: tuple[RecordSpan, ...] = ()  # records with the same key in other topics
     evidence: tuple[Evidence, ...] = ()
     exceptions: tuple[Acceptance, ...] = ()
+    # Every disk that was part of the cluster since the search: each is scanned, or named.
+    hosts: tuple[HostDisk, ...] = ()
+    lost_brokers: tuple[LostBroker, ...] = ()
     searched: SearchedFiles | None = None  # kept of a search that found nothing
     on_virtual_clock: bool = False  # some of its times are those of a clock that was moved
     readings: tuple[GroupReading, ...] = ()  # which groups have read its tombstones

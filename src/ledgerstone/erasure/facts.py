@@ -4,7 +4,7 @@ The owner of the logs fills these in; nothing here is kept over a restart, so ev
 that can be found out again. What the scans found is sorted here into lives of the key.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ledgerstone.dataclasses import dataclass, field, replace
@@ -31,6 +31,7 @@ class SearchOutcome(NamedTuple):
     ended_ms: int = 0
     looked_at: SearchedFiles | None = None
     trouble: str | None = None  # why it may have missed something; then it is repeated
+    unseen: str | None = None  # replicas that were not searched: a key not found may be there
 
 
 class BlockingTxn(NamedTuple):
@@ -61,6 +62,12 @@ class PartitionFacts(NamedTuple):
     # When the oldest file under .deleted, .cleaned or .swap left the log, and when the last goes.
     leftovers_since_ms: int | None = None
     leftovers_go_at_ms: int | None = None
+    node_id: int | None = None  # whose replica it is; None where there is one node
+    is_unknown: bool = False  # the broker did not say; `waits_for` says why
+
+    @property
+    def on_node(self) -> str:
+        return "" if self.node_id is None else f" on broker {self.node_id}"
 
 
 class GroupPosition(NamedTuple):
@@ -77,6 +84,8 @@ class GroupPosition(NamedTuple):
 class Facts:
     topic_exists: bool = True  # under the erasure's topic id
     partitions: Mapping[int, PartitionFacts] = field(default_factory=dict)
+    # With several brokers: every replica that is assigned, instead of `partitions`.
+    replicas: Mapping[int, Sequence[PartitionFacts]] = field(default_factory=dict)
     search: SearchOutcome | None = None
     scans: Sequence[ReplicaScan] = ()  # the newest of each node
     node_ids: Sequence[int] = ()  # every node that may hold the key
@@ -95,6 +104,17 @@ class Facts:
     sealed_copies_left: bool = False  # the journal still has records from before the tombstone
     delete_retention_ms: int = 86_400_000
     file_delete_delay_ms: int = 60_000
+
+    def replicas_of(self, partition: int) -> Sequence[PartitionFacts]:
+        """None for a partition that is gone."""
+        if partition in self.partitions:
+            return (self.partitions[partition],)
+        return self.replicas.get(partition, ())
+
+    def every_replica(self) -> Iterator[tuple[int, PartitionFacts]]:
+        for partition in sorted({*self.partitions, *self.replicas}):
+            for about in self.replicas_of(partition):
+                yield partition, about
 
 
 class Findings(NamedTuple):
@@ -134,21 +154,32 @@ def first_later_offset(erasure: Erasure, partition: int) -> int:
     return next(ends, 0)
 
 
-def has_passed_once(tombstone: Tombstone, facts: Facts) -> bool:
+def has_passed_once(tombstone: Tombstone, about: PartitionFacts) -> bool:
     """Whether a pass has seen the tombstone, so that nothing older is in the live log."""
-    about = facts.partitions.get(tombstone.partition)
-    if about is None or about.log_start_offset > tombstone.offset:
+    if about.log_start_offset > tombstone.offset:
         return True
     if about.first_dirty_offset <= tombstone.offset:
         return False
     return not about.tombstone_is_there or about.horizon_ms is not None
 
 
+def has_lost(tombstone: Tombstone, about: PartitionFacts) -> bool:
+    """Whether one replica no longer has the tombstone."""
+    return about.log_start_offset > tombstone.offset or not about.tombstone_is_there
+
+
 def is_removed(tombstone: Tombstone, facts: Facts) -> bool:
-    about = facts.partitions.get(tombstone.partition)
-    if about is None or about.log_start_offset > tombstone.offset:
-        return True
-    return not about.tombstone_is_there
+    """From every replica."""
+    return all(has_lost(tombstone, each) for each in facts.replicas_of(tombstone.partition))
+
+
+def is_readable(tombstone: Tombstone, facts: Facts) -> bool | None:
+    """Whether every replica still has it, so that whoever reads past it has met it; None where a
+    replica did not say."""
+    replicas = facts.replicas_of(tombstone.partition)
+    if any(each.is_unknown for each in replicas):
+        return None
+    return bool(replicas) and not any(has_lost(tombstone, each) for each in replicas)
 
 
 def has_leftovers(erasure: Erasure, about: PartitionFacts) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from ledgerstone.erasure.erasure import Erasure, Stage
-from ledgerstone.erasure.facts import Facts, PartitionFacts, has_leftovers, is_removed
+from ledgerstone.erasure.facts import Facts, PartitionFacts, has_leftovers, has_lost
 from ledgerstone.erasure.life import standing_objection
 from ledgerstone.time_text import MAX_TIME_MS, iso_time
 
@@ -121,6 +121,8 @@ def _delays(erasure: Erasure, facts: Facts, start_ms: int) -> Iterator[_Delay]:
         yield _Delay(None, objection)
     if erasure.stage in _SEARCHING and facts.search is not None and facts.search.trouble:
         yield _Delay(None, f"the search is incomplete: {facts.search.trouble}")
+    elif erasure.stage is Stage.REQUESTED and facts.search is not None and facts.search.unseen:
+        yield _Delay(None, f"the search is incomplete: {facts.search.unseen}")
     if erasure.stage is Stage.SCHEDULED:
         yield _Delay(erasure.due_ms, f"it is scheduled for {iso_time(erasure.due_ms)}")
     if erasure.stage in _BEFORE_FIRST_PASS:
@@ -128,9 +130,12 @@ def _delays(erasure: Erasure, facts: Facts, start_ms: int) -> Iterator[_Delay]:
     elif erasure.stage is Stage.STAMPED:
         yield from _until_second_pass(erasure, facts)
     elif erasure.stage is Stage.REMOVED:
-        for partition, about in sorted(facts.partitions.items()):
-            if has_leftovers(erasure, about) and about.leftovers_go_at_ms is not None:
-                text = f"{erasure.topic}-{partition}: replaced files wait to be unlinked"
+        for partition, about in facts.every_replica():
+            name = f"{erasure.topic}-{partition}{about.on_node}"
+            if about.is_unknown:
+                yield _Delay(None, f"{name}: {about.waits_for}", is_obstacle=True)
+            elif has_leftovers(erasure, about) and about.leftovers_go_at_ms is not None:
+                text = f"{name}: replaced files wait to be unlinked"
                 yield _Delay(about.leftovers_go_at_ms, text)
 
 
@@ -138,9 +143,11 @@ def _until_horizon(erasure: Erasure, facts: Facts, start_ms: int) -> Iterator[_D
     retention_ms = facts.delete_retention_ms
     retention = f"delete.retention.ms={retention_ms} counts from the first pass"
     yield _Delay(start_ms + retention_ms, retention)
-    for tombstone in erasure.tombstones:
-        about = facts.partitions.get(tombstone.partition)
-        if about is None or about.first_dirty_offset > tombstone.offset:
+    replicas = (
+        (each, about) for each in erasure.tombstones for about in facts.replicas_of(each.partition)
+    )
+    for tombstone, about in replicas:
+        if about.first_dirty_offset > tombstone.offset:
             continue
         gate = _gate(erasure, tombstone.partition, about)
         if gate is not None and gate.until_ms is not None:
@@ -151,12 +158,14 @@ def _until_horizon(erasure: Erasure, facts: Facts, start_ms: int) -> Iterator[_D
 
 
 def _until_second_pass(erasure: Erasure, facts: Facts) -> Iterator[_Delay]:
-    for tombstone in erasure.tombstones:
-        about = facts.partitions.get(tombstone.partition)
-        if about is None or is_removed(tombstone, facts):
+    replicas = (
+        (each, about) for each in erasure.tombstones for about in facts.replicas_of(each.partition)
+    )
+    for tombstone, about in replicas:
+        if has_lost(tombstone, about):
             continue
         if about.horizon_ms is not None:
-            text = f"{erasure.topic}-{tombstone.partition}: the tombstone's horizon"
+            text = f"{erasure.topic}-{tombstone.partition}{about.on_node}: the tombstone's horizon"
             yield _Delay(about.horizon_ms, text)
         gate = _gate(erasure, tombstone.partition, about)
         if gate is not None:
@@ -166,5 +175,5 @@ def _until_second_pass(erasure: Erasure, facts: Facts) -> Iterator[_Delay]:
 def _gate(erasure: Erasure, partition: int, about: PartitionFacts) -> _Delay | None:
     if about.waits_for is None:
         return None
-    text = f"{erasure.topic}-{partition}: {about.waits_for}"
+    text = f"{erasure.topic}-{partition}{about.on_node}: {about.waits_for}"
     return _Delay(about.opens_at_ms, text, is_obstacle=True)

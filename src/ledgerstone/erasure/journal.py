@@ -18,7 +18,10 @@ from ledgerstone.erasure.erasure import (
     Evidence,
     FileHits,
     FileTrouble,
+    HostDisk,
+    HostedAt,
     KindCount,
+    LostBroker,
     NameHits,
     PartitionEnd,
     PartitionScan,
@@ -26,6 +29,7 @@ from ledgerstone.erasure.erasure import (
     RecordSpan,
     ReplicaScan,
     ScanOutcome,
+    ScanProof,
     SearchedFiles,
     Stage,
     Tombstone,
@@ -53,7 +57,7 @@ _LISTS: Final = (
     "asked_aborts",
     "awaited_verifiers", "stage_times", "searched_ends", "target_partitions", "tombstones",
     "scans", "recreated", "elsewhere", "evidence", "exceptions", "readings", "outputs",
-    "supplements",
+    "supplements", "hosts", "lost_brokers",
 )  # fmt: skip
 
 
@@ -162,7 +166,7 @@ def _erasure_from(content: Mapping[str, Any]) -> Erasure:
         searched_ends=tuple(PartitionEnd(*each) for each in content["searched_ends"]),
         target_partitions=tuple(content["target_partitions"]),
         tombstones=tuple(Tombstone(*each) for each in content["tombstones"]),
-        scans=tuple(_scan_from(each) for each in content["scans"]),
+        scans=tuple(scan_from(each) for each in content["scans"]),
         recreated=tuple(RecordSpan(*each) for each in content["recreated"]),
         elsewhere=tuple(RecordSpan(*each) for each in content["elsewhere"]),
         evidence=tuple(
@@ -171,6 +175,8 @@ def _erasure_from(content: Mapping[str, Any]) -> Erasure:
         ),
         # Records of before there were such things lack them.
         exceptions=tuple(Acceptance(**each) for each in content.get("exceptions", ())),
+        hosts=tuple(HostDisk(*each) for each in content.get("hosts", ())),
+        lost_brokers=tuple(LostBroker(**each) for each in content.get("lost_brokers", ())),
         searched=_searched_from(content.get("searched")),
         on_virtual_clock=content.get("on_virtual_clock", False),
         outputs_wait_ms=content.get("outputs_wait_ms"),
@@ -198,25 +204,38 @@ def _output_from(content: Mapping[str, Any]) -> KnownOutput:
 
 
 def _searched_from(content: Mapping[str, Any] | None) -> SearchedFiles | None:
-    return None if content is None else SearchedFiles(**content)
+    if content is None:
+        return None
+    return SearchedFiles(**{**content, "node_ids": tuple(content.get("node_ids", ()))})
 
 
-def _scan_from(content: Mapping[str, Any]) -> ReplicaScan:
-    counts = content.get("counts")
+def scan_from(content: Mapping[str, Any]) -> ReplicaScan:
+    """As `dataclasses.asdict` has told it, also before some of its fields were there."""
+    counts, proof = content.get("counts"), content.get("proof")
     return ReplicaScan(
         **{
             **content,
             "records": tuple(RecordSpan(*each) for each in content["records"]),
             "residue_places": tuple(content["residue_places"]),
-            "hidden_topics": (),
+            "hidden_topics": tuple(
+                (name, shown) for name, shown in content.get("hidden_topics", ())
+            ),
             "troubles": tuple(FileTrouble(*each) for each in content.get("troubles", ())),
             "counts": None if counts is None else RecordCounts(*counts),
             "names": tuple(NameHits(*each) for each in content.get("names", ())),
             "residue_files": tuple(FileHits(*each) for each in content.get("residue_files", ())),
             "kinds": tuple(KindCount(*each) for each in content.get("kinds", ())),
             "partitions": tuple(PartitionScan(*each) for each in content.get("partitions", ())),
+            "proof": None if proof is None else _proof_from(*proof),
         }
     )
+
+
+def _proof_from(
+    incarnation_id: str, broker_epoch: int, disks: Sequence[str], hosted: Sequence[Any], count: int
+) -> ScanProof:
+    places = tuple(HostedAt(*each) for each in hosted)
+    return ScanProof(incarnation_id, broker_epoch, tuple(disks), places, count)
 
 
 def _id_of(key: bytes) -> str:

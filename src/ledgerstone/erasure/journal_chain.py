@@ -119,8 +119,9 @@ class Chain:
         self._put(key, int.from_bytes(code, "big"))
         return Taken(True)
 
-    def problems_at_end(self) -> list[str]:
-        """What is missing, once all records were taken."""
+    def problems_at_end(self, *, may_lack_mark: bool = False) -> list[str]:
+        """What is missing, once all records were taken. `may_lack_mark`: others have led the
+        journal, and remember it on their own disks."""
         found = []
         if self.last is not None:
             key, link = self.last
@@ -130,7 +131,7 @@ class Chain:
                     f"its last record, number {link.sequence}, was written when it had "
                     f"{link.keys} keys; {len(self._latest)} are there, and not all are the same"
                 )
-        if self.mark is None and self.sequence > 1:
+        if self.mark is None and self.sequence > 1 and not may_lack_mark:
             found.append(
                 f"how far it had gone was not remembered; it ends with number {self.sequence}, and "
                 "nobody can tell whether it had more"

@@ -5,20 +5,22 @@ whether or not the last step's result was lost in a crash: every step may be tak
 it writes down what `Advance` holds before asking again.
 """
 
-from collections.abc import Sequence
-from typing import Final, assert_never
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple, assert_never
 
 from ledgerstone.erasure import changes
 from ledgerstone.erasure.erasure import Erasure, ReplicaScan, ScanOutcome, Stage, Tombstone
 from ledgerstone.erasure.facts import (
     BlockingTxn,
     Facts,
+    PartitionFacts,
     has_leftovers,
+    has_lost,
     has_passed_once,
-    is_removed,
     sort_findings,
     with_counts,
 )
+from ledgerstone.erasure.hosting import unproven_disks
 from ledgerstone.erasure.outputs import UnverifiedReason
 from ledgerstone.erasure.standing import (
     groups_wait_until_ms,
@@ -95,6 +97,8 @@ def _requested(erasure: Erasure, facts: Facts, now_ms: int) -> Step:
         return Advance(changes.not_found(erasure, note=note, now_ms=now_ms))
     if facts.search is None or facts.search.trouble is not None:
         return _search(facts, now_ms)
+    if not facts.search.found and facts.search.unseen is not None:
+        return _search(facts, now_ms)
     if not facts.search.found:
         note = f"no partition of {erasure.topic} holds the key; nothing was written"
         return Advance(
@@ -135,7 +139,8 @@ def _searched(erasure: Erasure, facts: Facts, now_ms: int) -> Step:
 def _search(facts: Facts, now_ms: int) -> Step:
     last = facts.search
     if last is not None and now_ms < last.ended_ms + REST_MS:
-        again = WaitStep(last.ended_ms + REST_MS, f"the search is incomplete: {last.trouble}")
+        why = last.trouble or last.unseen
+        again = WaitStep(last.ended_ms + REST_MS, f"the search is incomplete: {why}")
         return _unless_hindered(facts, again)
     return _unless_hindered(facts, Search())
 
@@ -144,25 +149,31 @@ def _search(facts: Facts, now_ms: int) -> Step:
 
 
 def _tombstoned(erasure: Erasure, facts: Facts, now_ms: int) -> Step:
-    unseen = [each for each in erasure.tombstones if not has_passed_once(each, facts)]
+    unseen = [each for each in _replicas(erasure, facts) if not has_passed_once(*each)]
     if not unseen:
         return Advance(changes.stamped(erasure, now_ms=now_ms))
     since_ms = erasure.stage_ms
-    return _have_compacted(erasure, facts, [(each, since_ms) for each in unseen], now_ms)
+    return _have_compacted(erasure, [_Due(*each, since_ms) for each in unseen], now_ms)
+
+
+def _replicas(erasure: Erasure, facts: Facts) -> Iterator[tuple[Tombstone, PartitionFacts]]:
+    for tombstone in erasure.tombstones:
+        for about in facts.replicas_of(tombstone.partition):
+            yield tombstone, about
 
 
 def _stamped(erasure: Erasure, facts: Facts, now_ms: int) -> Step:
-    left = [each for each in erasure.tombstones if not is_removed(each, facts)]
+    left = [each for each in _replicas(erasure, facts) if not has_lost(*each)]
     if not left and not facts.groups_are_known:
         return WaitStep(None, _LOADING)
     if not left:
         return Advance(changes.removed(erasure, now_ms=now_ms))
     # A batch that lost its horizon, as by a truncation, needs its first pass again.
-    horizons = [(each, facts.partitions[each.partition].horizon_ms or 0) for each in left]
-    passed = [(each, horizon_ms) for each, horizon_ms in horizons if horizon_ms <= now_ms]
+    due = [_Due(tombstone, about, about.horizon_ms or 0) for tombstone, about in left]
+    passed = [each for each in due if each.since_ms <= now_ms]
     if passed:
-        return _have_compacted(erasure, facts, passed, now_ms)
-    first_ms = min(horizon_ms for _, horizon_ms in horizons)
+        return _have_compacted(erasure, passed, now_ms)
+    first_ms = min(each.since_ms for each in due)
     until = "for ever" if first_ms > MAX_TIME_MS else f"until {iso_time(first_ms)}"
     text = (
         f"tombstones stay readable {until}, delete.retention.ms={facts.delete_retention_ms} "
@@ -171,18 +182,23 @@ def _stamped(erasure: Erasure, facts: Facts, now_ms: int) -> Step:
     return WaitStep(first_ms, text)
 
 
-def _have_compacted(
-    erasure: Erasure, facts: Facts, due: Sequence[tuple[Tombstone, int]], now_ms: int
-) -> Step:
-    """`due` says for each tombstone since when a pass could have helped it."""
+class _Due(NamedTuple):
+    """A replica with a tombstone, and since when a pass could have helped it."""
+
+    tombstone: Tombstone
+    about: PartitionFacts
+    since_ms: int
+
+
+def _have_compacted(erasure: Erasure, due: Sequence[_Due], now_ms: int) -> Step:
     waits: list[WaitStep] = []
-    askable = []
+    askable, replicas = [], []
     to_abort: list[tuple[int, BlockingTxn]] = []
-    for tombstone, since_ms in due:
-        about = facts.partitions[tombstone.partition]
+    for tombstone, about, since_ms in due:
         if erasure.abort_open:
-            to_abort += [(tombstone.partition, each) for each in about.abortable_txns]
-        name = f"{erasure.topic}-{tombstone.partition}"
+            txns = ((tombstone.partition, each) for each in about.abortable_txns)
+            to_abort += [each for each in txns if each not in to_abort]
+        name = f"{erasure.topic}-{tombstone.partition}{about.on_node}"
         tried_ms = about.last_pass_started_ms
         if about.pass_is_pending:
             waits.append(WaitStep(None, f"{name}: a pass is asked for or running"))
@@ -191,26 +207,30 @@ def _have_compacted(
         elif tried_ms is not None and tried_ms > since_ms and now_ms < tried_ms + REST_MS:
             text = f"{name}: the last pass left the tombstone at offset {tombstone.offset}"
             waits.append(WaitStep(tried_ms + REST_MS, text))
-        else:
+        elif about.node_id is None:
             askable.append(tombstone.partition)
+        else:
+            replicas.append((tombstone.partition, about.node_id))
     if to_abort:
         return AbortOpen(tuple(to_abort))
-    return Ask(tuple(askable)) if askable else _first_to_end(waits)
+    if askable or replicas:
+        return Ask(tuple(askable), replicas=tuple(replicas))
+    return _first_to_end(waits)
 
 
 # -- the evidence ---------------------------------------------------------------------------------
 
 
 def _removed(erasure: Erasure, facts: Facts, now_ms: int) -> Step:
-    waits = [
-        WaitStep(
-            about.leftovers_go_at_ms,
-            f"{erasure.topic}-{partition}: replaced files wait for file.delete.delay.ms="
-            f"{facts.file_delete_delay_ms}",
-        )
-        for partition, about in sorted(facts.partitions.items())
-        if has_leftovers(erasure, about)
-    ]
+    waits = []
+    for partition, about in facts.every_replica():
+        name = f"{erasure.topic}-{partition}{about.on_node}"
+        if about.is_unknown:
+            waits.append(WaitStep(None, f"{name}: {about.waits_for}"))
+        elif has_leftovers(erasure, about):
+            text = f"{name}: replaced files wait for file.delete.delay.ms="
+            text += str(facts.file_delete_delay_ms)
+            waits.append(WaitStep(about.leftovers_go_at_ms, text))
     return _first_to_end(waits) if waits else Advance(changes.unlinked(erasure, now_ms=now_ms))
 
 
@@ -227,6 +247,9 @@ def _unlinked(erasure: Erasure, facts: Facts, now_ms: int) -> Step:
     dirty = {scan.node_id: _objection(erasure, scan, facts) for scan in current}
     if any(dirty.values()):
         return _unless_hindered(facts, _scan_again(current, dirty, now_ms))
+    unproven = unproven_disks(erasure.hosts, current, erasure.lost_brokers)
+    if unproven:
+        return _unless_hindered(facts, WaitStep(None, _listed(unproven)))
     findings = sort_findings(erasure, current, facts)
     return Advance(
         changes.verified(
@@ -265,6 +288,10 @@ def standing_objection(erasure: Erasure, facts: Facts) -> str | None:
         objection = _objection(erasure, scan, facts)
         if scan.started_ms >= erasure.stage_ms and objection is not None:
             return f"node {scan.node_id}: {objection}"
+    scanned = {scan.node_id for scan in facts.scans if scan.started_ms >= erasure.stage_ms}
+    if scanned >= {*facts.node_ids}:
+        unproven = unproven_disks(erasure.hosts, facts.scans, erasure.lost_brokers)
+        return _listed(unproven) if unproven else None
     return None
 
 

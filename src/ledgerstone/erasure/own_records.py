@@ -16,6 +16,7 @@ from ledgerstone.erasure.erasure import (
     Acceptance,
     Erasure,
     Evidence,
+    LostBroker,
     ReplicaScan,
     ScanOutcome,
     Stage,
@@ -35,7 +36,7 @@ from ledgerstone.erasure.outputs import (
 from ledgerstone.erasure.own_files import json_fields
 from ledgerstone.erasure.receipt_words import OWN_TEXTS, RECEIPT_NAMES, TIME_NAMES
 
-_KINDS: Final = (Erasure, ReplicaScan, Evidence, Acceptance, Break)
+_KINDS: Final = (Erasure, ReplicaScan, Evidence, Acceptance, LostBroker, Break)
 _NAMES: Final = frozenset({
     "version", "length", "telling", "rolling", "sip", "hmac_sha256", "public_key", "breaks",
     *(each.name for kind in _KINDS for each in fields(kind)),
@@ -54,7 +55,7 @@ _WORDS: Final = frozenset(
 # Ids, digests and ciphers: nobody's words. A value of another form is told all the same.
 _MADE: Final = {
     "id": re.compile(r"ER-[0-9A-Z]{16}"),
-    "topic_id": re.compile(r"[A-Za-z0-9_-]{22}"),
+    **dict.fromkeys(("topic_id", "incarnation_id"), re.compile(r"[A-Za-z0-9_-]{22}")),
     "sealed_key": re.compile(r"[A-Za-z0-9+/]*={0,2}"),
     **dict.fromkeys(
         ("rolling", "sip", "hmac_sha256", "digest", "public_key", "signature", "receipt_sha256"),

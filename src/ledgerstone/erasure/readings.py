@@ -11,7 +11,7 @@ from typing import Final
 
 from ledgerstone.dataclasses import replace
 from ledgerstone.erasure.erasure import Erasure, Stage, Tombstone
-from ledgerstone.erasure.facts import Facts, GroupPosition, is_removed
+from ledgerstone.erasure.facts import Facts, GroupPosition, is_readable
 from ledgerstone.erasure.outputs import GroupReading, Reading
 
 # Of groups that can answer, and as many of others; more of them are counted.
@@ -32,7 +32,11 @@ def observed(erasure: Erasure, facts: Facts) -> Erasure:
     names, unlisted = _admitted(erasure.readings, facts.groups)
     found = []
     for tombstone in erasure.tombstones:
-        is_there = not is_removed(tombstone, facts)
+        is_there = is_readable(tombstone, facts)
+        if is_there is None:
+            # Nothing is concluded before every replica has spoken.
+            found += [each for each in erasure.readings if each.partition == tombstone.partition]
+            continue
         for name in names:
             place = (name, tombstone.partition)
             before = known.get(place)

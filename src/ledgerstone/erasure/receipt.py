@@ -19,18 +19,21 @@ from ledgerstone.erasure.receipt_words import (
     FIELDS_1,
     FIELDS_2,
     FIELDS_3,
+    FIELDS_4,
     KIND_ERASURE,
     KIND_NOT_FOUND,
+    LOST_BROKER_FIELDS,
     OUTPUT_FIELDS,
     REPLICA_FIELDS_2,
+    REPLICA_FIELDS_4,
     SYSTEM_CLOCK,
     VIRTUAL_CLOCK,
 )
 from ledgerstone.erasure.sealing import is_signed_by
 
-VERSION: Final = 3
+VERSION: Final = 4
 MAX_BYTES: Final = 4 << 20
-_FIELDS: Final = {1: FIELDS_1, 2: FIELDS_2, 3: FIELDS_3}
+_FIELDS: Final = {1: FIELDS_1, 2: FIELDS_2, 3: FIELDS_3, 4: FIELDS_4}
 # What a receipt of the first version did not say, or said without having counted it.
 _VERSION_1: Final = (
     "version 1: its records: 0 was concluded and not counted, mentions in compressed batches may "
@@ -42,6 +45,10 @@ _REASONS: Final = tuple(each.value for each in UnverifiedReason)
 _VERSION_2: Final = (
     "version 2: it does not say which outputs of the topic were known, nor which of them had "
     "missed the tombstone"
+)
+_VERSION_3: Final = (
+    "version 3: it does not say which life of a node made its scan, nor on which disks, and speaks "
+    "of one node"
 )
 
 
@@ -129,6 +136,8 @@ def _version_notes(content: Mapping[str, Any]) -> Iterator[str]:
         return
     if content["version"] == 2:
         yield _VERSION_2
+    if content["version"] == 3:
+        yield _VERSION_3
     if content["clock"] == VIRTUAL_CLOCK:
         yield "made on a virtual clock: its times were set by hand"
 
@@ -182,8 +191,9 @@ def _check_erasure(content: Mapping[str, Any]) -> None:
     replicas, exceptions = content["replicas"], content["exceptions"]
     _check_clean(replicas, ("records",))
     accepted = _total(exceptions, "hits")
+    fields = REPLICA_FIELDS_4 if content["version"] >= 4 else REPLICA_FIELDS_2
     for each in replicas:
-        if {*each} != {*REPLICA_FIELDS_2}:
+        if {*each} != {*fields}:
             raise ReceiptRefused("a replica with fields that are missing or unknown")
         if any(_whole(each[name]) is None for name in ("residue", "accepted", "mentions")):
             raise ReceiptRefused("a replica without counts")
@@ -196,6 +206,24 @@ def _check_erasure(content: Mapping[str, Any]) -> None:
             _check_listed(each[count], content[listed], len(replicas))
     if accepted != sum(each["accepted"] for each in replicas):
         raise ReceiptRefused("what was accepted is not what is listed under exceptions")
+    if content["version"] >= 4:
+        _check_brokers(content)
+
+
+def _check_brokers(content: Mapping[str, Any]) -> None:
+    """Each broker stands in it once, as one life with its disks; and whoever was given up."""
+    nodes = [each["node_id"] for each in content["replicas"]]
+    if len({*nodes}) != len(nodes):
+        raise ReceiptRefused("a broker is listed twice")
+    if len(nodes) > 1 and not all(
+        each["incarnation_id"] and each["directory_ids"] for each in content["replicas"]
+    ):
+        raise ReceiptRefused("a broker without its incarnation and its disks")
+    lost = content["lost_brokers"]
+    if any({*each} != {*LOST_BROKER_FIELDS} for each in lost):
+        raise ReceiptRefused("a lost broker with fields that are missing or unknown")
+    if len({each["broker_id"] for each in lost}) != len(lost):
+        raise ReceiptRefused("a lost broker is listed twice")
 
 
 def _check_listed(count: object, listed: object, replicas: int) -> None:

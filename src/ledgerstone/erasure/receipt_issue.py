@@ -11,11 +11,13 @@ from ledgerstone.erasure.changes import accepted_hits
 from ledgerstone.erasure.erasure import (
     Erasure,
     Evidence,
+    HostDisk,
     KindCount,
     PartitionScan,
     RecordSpan,
     ReplicaScan,
     ScanOutcome,
+    ScanProof,
     Stage,
 )
 from ledgerstone.erasure.outputs import KnownOutput, Status
@@ -23,8 +25,10 @@ from ledgerstone.erasure.receipt import VERSION, canonical
 from ledgerstone.erasure.receipt_words import (
     ACCEPTED,
     ELSEWHERE,
+    FORMER,
     KIND_ERASURE,
     KIND_NOT_FOUND,
+    LOST,
     MENTIONS_ARE,
     NAMES_ARE,
     NO_VERIFIER,
@@ -91,6 +95,7 @@ def issue(
         "recreated": [_span_json(each) for each in erasure.recreated],
         "other_topics": [_span_json(each) for each in erasure.elsewhere],
         "exceptions": list(_exceptions(erasure)),
+        "lost_brokers": list(_lost_brokers(erasure)),
         "downstream": [_evidence_json(each) for each in erasure.evidence],
         "outputs": [_output_json(each) for each in outputs],
         "outputs_are": OUTPUTS_ARE,
@@ -130,6 +135,7 @@ def _searched(erasure: Erasure) -> dict[str, Any] | None:
         "bytes": erasure.searched.scanned_bytes,
         "records": erasure.searched.records,
         "partitions": len(erasure.searched_ends),
+        "node_ids": list(erasure.searched.node_ids),
     }
 
 
@@ -157,6 +163,18 @@ def _replica(erasure: Erasure, scan: ReplicaScan) -> dict[str, Any]:
         "names_are": NAMES_ARE,
         "residue": scan.residue,
         "accepted": accepted_hits(scan, erasure.exceptions),
+        **_proof(scan.proof),
+    }
+
+
+def _proof(proof: ScanProof | None) -> dict[str, Any]:
+    """Which life of the broker this was, and what it hosted when the scan began."""
+    return {
+        "incarnation_id": None if proof is None else proof.incarnation_id,
+        "broker_epoch": None if proof is None else proof.broker_epoch,
+        "directory_ids": [] if proof is None else list(proof.directory_ids),
+        "hosted": [] if proof is None else [each._asdict() for each in proof.hosted],
+        "hosted_in_all": 0 if proof is None else proof.hosted_count,
     }
 
 
@@ -168,12 +186,41 @@ def _counted(each: KindCount | PartitionScan) -> dict[str, Any]:
 
 def _exceptions(erasure: Erasure) -> Iterator[dict[str, Any]]:
     for each in erasure.exceptions:
-        found = [hits for scan in erasure.scans for hits in scan.residue_files]
+        found = [
+            hits
+            for scan in erasure.scans
+            if each.node_id in (None, scan.node_id)
+            for hits in scan.residue_files
+        ]
         yield {
             "file": each.file,
+            "node_id": each.node_id,
             "hits": sum(hits.hits for hits in found if hits.file == each.file),
             "accepted_hits": each.hits,
             "trouble": each.trouble,
+            "reason": each.reason,
+            "by": each.by,
+            "at": iso_time(each.at_ms),
+        }
+
+
+def _lost_brokers(erasure: Erasure) -> Iterator[dict[str, Any]]:
+    """With those of its disks that no scan has seen."""
+    scanned = {
+        HostDisk(scan.node_id, disk)
+        for scan in erasure.scans
+        if scan.proof is not None
+        for disk in scan.proof.directory_ids
+    }
+    for each in erasure.lost_brokers:
+        disks = [
+            disk.directory_id
+            for disk in erasure.hosts
+            if disk.broker_id == each.broker_id and disk not in scanned
+        ]
+        yield {
+            "broker_id": each.broker_id,
+            "directory_ids": disks,
             "reason": each.reason,
             "by": each.by,
             "at": iso_time(each.at_ms),
@@ -194,6 +241,10 @@ def _not_covered(erasure: Erasure) -> Iterator[str]:
         yield ELSEWHERE
     if erasure.exceptions:
         yield ACCEPTED
+    if erasure.lost_brokers:
+        yield LOST
+    if len(erasure.scans) > 1 or erasure.lost_brokers:
+        yield FORMER
     for each in erasure.evidence:
         if each.outcome is ScanOutcome.UNKNOWN:
             yield f"{each.output}: verifier {each.verifier} could not tell"

@@ -126,6 +126,33 @@ KINDS_3: Final[Mapping[str, Any]] = {
     "outputs_in_all": int,
     "outputs_not_verified": int,
 }
+_MAYBE_NODE: Final = (int, type(None))
+KINDS_4: Final[Mapping[str, Any]] = {
+    **KINDS_3,
+    "searched": ({**KINDS_2["searched"][0], "node_ids": [int]}, type(None)),
+    "replicas": [
+        {
+            **KINDS_2["replicas"][0],
+            "incarnation_id": _MAYBE_TEXT,
+            "broker_epoch": (int, type(None)),
+            "directory_ids": [str],
+            "hosted": [
+                {
+                    "partition": int,
+                    "partition_epoch": int,
+                    "leader_epoch": int,
+                    "log_start_offset": int,
+                    "log_end_offset": int,
+                }
+            ],
+            "hosted_in_all": int,
+        }
+    ],
+    "exceptions": [{**KINDS_2["exceptions"][0], "node_id": _MAYBE_NODE}],
+    "lost_brokers": [
+        {"broker_id": int, "directory_ids": [str], "reason": str, "by": str, "at": str}
+    ],
+}
 SUPPLEMENT_KINDS: Final[Mapping[str, Any]] = {
     "version": int,
     "kind": str,
@@ -146,7 +173,7 @@ SUPPLEMENT_KINDS: Final[Mapping[str, Any]] = {
     "public_key": str,
     "signature": str,
 }
-_KINDS_BY_VERSION: Final = {1: KINDS, 2: KINDS_2, 3: KINDS_3}
+_KINDS_BY_VERSION: Final = {1: KINDS, 2: KINDS_2, 3: KINDS_3, 4: KINDS_4}
 
 
 def odd_supplement_fields(content: Mapping[str, Any]) -> list[str]:

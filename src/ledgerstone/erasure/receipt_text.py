@@ -61,12 +61,14 @@ def _proof(content: Mapping[str, Any]) -> Iterator[str]:
             f"{each['records']} records, {each['residue']} residue, {each['mentions']} mentions"
         )
         yield f"    {each['scan_started_at']} to {each['scan_ended_at']}, digest {each['digest']}"
+        yield from _life(each)
         yield from _details(each)
     if any(each["mentions"] for each in content["replicas"]):
         yield f"  mentions are {content['replicas'][0]['mentions_are']}"
     if any(each.get("names") for each in content["replicas"]):
         yield f"  names are {content['replicas'][0]['names_are']}"
     yield from _exceptions(content.get("exceptions", ()))
+    yield from _lost_brokers(content.get("lost_brokers", ()))
     yield from _spans("Written after the erasure", content["recreated"])
     yield from _spans("The same key in other topics", content["other_topics"])
     if content["downstream"]:
@@ -138,6 +140,40 @@ def _search(searched: Mapping[str, Any] | None) -> Iterator[str]:
         f"{searched['bytes']} bytes, {searched['records']} records of the key"
     )
     yield f"  {searched['started_at']} to {searched['ended_at']}"
+    if searched.get("node_ids"):
+        yield f"  on brokers {', '.join(str(each) for each in searched['node_ids'])}"
+
+
+def _life(replica: Mapping[str, Any]) -> Iterator[str]:
+    """What receipts tell since version 4."""
+    if not replica.get("incarnation_id"):
+        return
+    disks = ", ".join(_line(each) for each in replica["directory_ids"])
+    yield (
+        f"    incarnation {_line(replica['incarnation_id'])}, broker epoch "
+        f"{replica['broker_epoch']}, log directories {disks}"
+    )
+    for each in replica["hosted"]:
+        yield (
+            f"    hosted partition {each['partition']}, offsets {each['log_start_offset']} to "
+            f"{each['log_end_offset']}, partition epoch {each['partition_epoch']}, leader epoch "
+            f"{each['leader_epoch']}"
+        )
+    more = replica["hosted_in_all"] - len(replica["hosted"])
+    if more > 0:
+        yield f"    and hosted {more} more partitions of the topic"
+
+
+def _lost_brokers(brokers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    if brokers:
+        yield ""
+        yield "NOT SCANNED, given up by the operator"
+    for each in brokers:
+        disks = ", ".join(_line(one) for one in each["directory_ids"]) or "none that is known"
+        yield (
+            f"  broker {each['broker_id']}, log directories {disks}; by {_line(each['by'])}, "
+            f"{each['at']}: {_line(each['reason'])}"
+        )
 
 
 def _details(replica: Mapping[str, Any]) -> Iterator[str]:
@@ -169,8 +205,9 @@ def _exceptions(exceptions: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield "Accepted by the operator"
     for each in exceptions:
         trouble = f", not searched whole ({_line(each['trouble'])})" if each["trouble"] else ""
+        node = "" if each.get("node_id") is None else f"node {each['node_id']}, "
         yield (
-            f"  {_line(each['file'])}: {each['hits']} times the key{trouble}; by "
+            f"  {node}{_line(each['file'])}: {each['hits']} times the key{trouble}; by "
             f"{_line(each['by'])}, {each['at']}: {_line(each['reason'])}"
         )
 

@@ -18,6 +18,12 @@ STATEMENT: Final = (
     "here. It is not legal advice."
 )
 STATEMENT_NOT_FOUND: Final = (
+    "At the times named here the records of every partition of the topic were searched, on every "
+    "broker named here, and none had the key. Nothing was written and nothing was deleted. It is "
+    "not legal advice."
+)
+# As receipts up to version 3 had it.
+STATEMENT_NOT_FOUND_3: Final = (
     "At the times named here the records of every partition of the topic were searched, and none "
     "had the key. Nothing was written and nothing was deleted. It is not legal advice."
 )
@@ -61,6 +67,11 @@ VIRTUAL_TIMES: Final = (
 RECREATED: Final = "records of the key written after the erasure, listed under recreated"
 ELSEWHERE: Final = "records with the same key in other topics, listed under other_topics"
 ACCEPTED: Final = "what an operator accepted, listed under exceptions"
+LOST: Final = (
+    "disks of brokers that an operator has given up, listed under lost_brokers: nobody has "
+    "scanned them"
+)
+FORMER: Final = "disks of brokers that had left the cluster before the search"
 NO_VERIFIER: Final = "downstream systems: no verifier gave evidence"
 OTHER_SYSTEMS: Final = "downstream systems other than those listed under downstream"
 
@@ -86,6 +97,7 @@ OUTPUT_FIELDS: Final = (
     "kind", "name", "status", "reason", "detail", "partition", "tombstone_offset",
     "committed_offset",
 )  # fmt: skip
+FIELDS_4: Final = (*FIELDS_3, "lost_brokers")
 SUPPLEMENT_FIELDS: Final = (
     "version", "kind", "id", "number", "cluster_id", "topic", "topic_id", "receipt_sha256",
     "clock", "verifier", "group", "covers", "verdict", "words", "issued_at", "statement",
@@ -96,6 +108,11 @@ REPLICA_FIELDS_2: Final = (
     "partitions", "partitions_in_all", "records", "records_are", "recreated_records",
     "other_topic_records", "mentions", "mentions_are", "names", "names_are", "residue", "accepted",
 )  # fmt: skip
+REPLICA_FIELDS_4: Final = (
+    *REPLICA_FIELDS_2, "incarnation_id", "broker_epoch", "directory_ids", "hosted",
+    "hosted_in_all",
+)  # fmt: skip
+LOST_BROKER_FIELDS: Final = ("broker_id", "directory_ids", "reason", "by", "at")
 
 TIME_NAMES: Final = (
     "requested_at", "deadline", "issued_at", "at", "scan_started_at", "scan_ended_at",
@@ -103,13 +120,16 @@ TIME_NAMES: Final = (
     "removed", "unlinked", "verified", "not_found",
 )  # fmt: skip
 RECEIPT_NAMES: Final = frozenset({
-    *FIELDS_3, *OUTPUT_FIELDS, *SUPPLEMENT_FIELDS, *REPLICA_FIELDS_2, *TIME_NAMES, "hmac_sha256",
+    *FIELDS_4, *OUTPUT_FIELDS, *SUPPLEMENT_FIELDS, *REPLICA_FIELDS_4, *LOST_BROKER_FIELDS,
+    *TIME_NAMES, "hmac_sha256", "partition_epoch", "leader_epoch", "log_start_offset",
+    "log_end_offset", "node_ids",
     "partition", "offset", "kind", "what", "hits", "accepted_hits", "file", "trouble", "by",
     "first_offset", "last_offset", "tombstones", "verifier", "output", "verdict", "evidence",
 })  # fmt: skip
 OWN_TEXTS: Final = frozenset({
-    STATEMENT, STATEMENT_NOT_FOUND, STATEMENT_1, RECORDS_ARE, MENTIONS_ARE, NAMES_ARE,
+    STATEMENT, STATEMENT_NOT_FOUND, STATEMENT_NOT_FOUND_3, STATEMENT_1, RECORDS_ARE,
+    MENTIONS_ARE, NAMES_ARE,
     *NOT_COVERED, NUMBERS, NOT_SEARCHED, VIRTUAL_TIMES, RECREATED, ELSEWHERE, ACCEPTED,
-    NO_VERIFIER, OTHER_SYSTEMS, NOT_VERIFIED, OUTPUTS_ARE, STATEMENT_SUPPLEMENT,
+    LOST, FORMER, NO_VERIFIER, OTHER_SYSTEMS, NOT_VERIFIED, OUTPUTS_ARE, STATEMENT_SUPPLEMENT,
     KIND_ERASURE, KIND_NOT_FOUND, KIND_SUPPLEMENT, SYSTEM_CLOCK, VIRTUAL_CLOCK,
 })  # fmt: skip

@@ -38,6 +38,8 @@ class Round:
     searches: dict[str, list[str]] = field(default_factory=dict)  # topic: ids
     writes: dict[str, WriteTombstones] = field(default_factory=dict)
     asks: dict[TopicPartition, list[str]] = field(default_factory=dict)
+    # With several brokers: the replicas to ask, by broker.
+    remote_asks: dict[tuple[int, TopicPartition], list[str]] = field(default_factory=dict)
     ask_journal: bool = False
     aborts: dict[str, AbortOpen] = field(default_factory=dict)
     scans: dict[int, list[str]] = field(default_factory=dict)  # node: ids
@@ -73,6 +75,9 @@ def make_round(steps: Iterable[tuple[Erasure, Step]], *, now_ms: int) -> Round:
                 for partition in step.partitions:
                     asked = made.asks.setdefault(TopicPartition(erasure.topic, partition), [])
                     asked.append(erasure.id)
+                for partition, node_id in step.replicas:
+                    place = (node_id, TopicPartition(erasure.topic, partition))
+                    made.remote_asks.setdefault(place, []).append(erasure.id)
             case AbortOpen():
                 made.aborts[erasure.id] = step
             case ScanStep():

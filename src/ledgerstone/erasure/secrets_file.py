@@ -46,7 +46,7 @@ def load_or_create(fs: Filesystem, path: str, *, dice: Dice, now_ms: int) -> Sec
         signing_seed=dice.random_bytes(SEED_BYTES),
         created_ms=now_ms,
     )
-    _write(fs, path, made)
+    store(fs, path, made)
     return made
 
 
@@ -62,27 +62,33 @@ def load(fs: Filesystem, path: str) -> Secrets | None:
         )
     data = read_if_exists(fs, path) or b""
     try:
-        return _decoded(data)
+        return secrets_from_text(data)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         # The content is secret even where it is damaged, so the reason is a fault, not a quote.
         reason = f"{len(data)} bytes that are no secrets ({type(error).__name__})"
         raise CorruptFile(path, 0, f"{reason}; bring it back from a copy") from None
 
 
-def _write(fs: Filesystem, path: str, secrets: Secrets) -> None:
+def secrets_text(secrets: Secrets) -> bytes:
+    """The content of the file."""
     content = {
         "version": VERSION,
         "salt": b64encode(secrets.salt).decode("ascii"),
         "signing_key": b64encode(secrets.signing_seed).decode("ascii"),
         "created_ms": secrets.created_ms,
     }
+    return json.dumps(content, indent=1).encode() + b"\n"
+
+
+def store(fs: Filesystem, path: str, secrets: Secrets) -> None:
+    """Where there are none yet; synced when it returns."""
     temporary = path + TMP
     # What a crash left under this name was never in use, and may have another mode.
     if fs.exists(temporary):
         fs.unlink(temporary)
     file = fs.create_private(temporary)
     try:
-        file.pwrite(json.dumps(content, indent=1).encode() + b"\n", 0)
+        file.pwrite(secrets_text(secrets), 0)
         file.fsync()
     finally:
         file.close()
@@ -91,7 +97,8 @@ def _write(fs: Filesystem, path: str, secrets: Secrets) -> None:
     fs.fsync_dir(parent_of(path))
 
 
-def _decoded(data: bytes) -> Secrets:
+def secrets_from_text(data: bytes) -> Secrets:
+    """ValueError, KeyError or TypeError where it is not what `secrets_text` makes."""
     if len(data) > _MAX_BYTES:
         raise ValueError(f"{len(data)} bytes, at most {_MAX_BYTES}")
     content: dict[str, Any] = json.loads(data)

@@ -36,6 +36,8 @@ class Ask(NamedTuple):
 
     partitions: tuple[int, ...]
     journal: bool = False
+    # With several brokers: which replicas of them, by partition and broker.
+    replicas: tuple[tuple[int, int], ...] = ()
 
 
 class AbortOpen(NamedTuple):

@@ -23,6 +23,7 @@ from ledgerstone.metadata import (
     quota_changes,
     reassignments,
     registration,
+    scram_changes,
     topic_changes,
 )
 from ledgerstone.metadata.activation import activation_records
@@ -54,6 +55,9 @@ from ledgerstone.protocol.messages.alter_partition import (
 from ledgerstone.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
+)
+from ledgerstone.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
 )
 from ledgerstone.protocol.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
@@ -241,6 +245,8 @@ class Controller:
                 return quota_changes.alter_client_quotas(self.decided, request)
             case UpdateFeaturesRequest():
                 return self.update_features(request)
+            case AlterUserScramCredentialsRequest():
+                return scram_changes.alter_scram_credentials(self.decided, request)
             case CreateAclsRequest():
                 return acl_changes.create_acls(self.decided, request, self._dice)
             case DeleteAclsRequest():

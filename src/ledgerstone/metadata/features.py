@@ -19,6 +19,7 @@ STREAMS_VERSION_FEATURE: Final = "streams.version"
 # Levels of metadata.version from which something holds.
 MINIMUM_METADATA_VERSION: Final = 7  # 3.3-IV3, where Kafka 4 begins too
 ZK_MIGRATION_FROM: Final = 8  # 3.4-IV0
+SCRAM_FROM: Final = 11  # 3.5-IV2
 ISR_SHRINK_KEEPS_EPOCH_FROM: Final = 12  # 3.6-IV0
 TRANSACTIONS_FROM: Final = 13  # 3.6-IV1
 CONTROLLER_REGISTRATION_FROM: Final = 15  # 3.7-IV0

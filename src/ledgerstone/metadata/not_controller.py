@@ -20,6 +20,11 @@ from ledgerstone.protocol.messages.alter_configs import (
     AlterConfigsResponse,
     AlterConfigsResult,
 )
+from ledgerstone.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+)
 from ledgerstone.protocol.messages.create_acls import (
     CreateAclsRequest,
     CreateAclsResponse,
@@ -97,6 +102,15 @@ def refusal(request: ApiMessage, code: int, reason: str) -> ApiMessage:
                         code, reason, each.resource_type, each.resource_name
                     )
                     for each in request.resources
+                ]
+            )
+        case AlterUserScramCredentialsRequest():
+            users = [each.name for each in request.deletions]
+            users += [each.name for each in request.upsertions]
+            return AlterUserScramCredentialsResponse(
+                results=[
+                    AlterUserScramCredentialsResult(user, code, reason)
+                    for user in dict.fromkeys(users)
                 ]
             )
         case CreateAclsRequest():

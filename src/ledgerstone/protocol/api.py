@@ -38,6 +38,7 @@ _WHOLE: Final = (
     ApiKey.CONTROLLER_REGISTRATION, ApiKey.ASSIGN_REPLICAS_TO_DIRS, ApiKey.LIST_CONFIG_RESOURCES,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS, ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER,
     ApiKey.UPDATE_RAFT_VOTER,
+    ApiKey.ERASURE_WORK,  # ours, between brokers
 )  # fmt: skip
 _PARTLY: Final[dict[int, VersionRange]] = {
     # KAFKA-18659: librdkafka looks for compression support at Produce v0, so it must be offered.

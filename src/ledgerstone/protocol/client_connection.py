@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import InvariantViolation, UnsupportedVersion
+from ledgerstone.protocol.client_login import ClientLogin, LoginFailed
 from ledgerstone.protocol.codec import decode_response, encode_request
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.frame_memory import FrameMemory
@@ -25,6 +26,14 @@ from ledgerstone.protocol.headers import (
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages import APIS, ApiKey
 from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ledgerstone.protocol.messages.sasl_authenticate import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+)
+from ledgerstone.protocol.messages.sasl_handshake import (
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 from ledgerstone.protocol.notation import VersionRange
 from ledgerstone.protocol.pieces import Piece, join_pieces, total_size
 from ledgerstone.protocol.wire import MalformedMessage, ProtocolViolation
@@ -57,17 +66,30 @@ class Response:
 
 class ClientState(Enum):
     NEGOTIATING = "the broker's versions are not known yet"
+    LOGGING_IN = "a login is under way"
     READY = "requests may be sent"
     CLOSED = "the broker broke the protocol"
 
 
 class ClientConnection:
-    """NEGOTIATING -> READY by the broker's ApiVersions response; CLOSED by an error."""
+    """NEGOTIATING -> READY by the broker's ApiVersions response, with a login in between where one
+    is given; CLOSED by an error.
+
+    `lifetime_ms` is how long the login counts, None while there is none to count. Whoever has a
+    clock calls `log_in_again` before it is over."""
 
     def __init__(
-        self, client_id: str | None, software_version: str, *, max_bytes: int = MAX_RESPONSE_BYTES
+        self,
+        client_id: str | None,
+        software_version: str,
+        *,
+        max_bytes: int = MAX_RESPONSE_BYTES,
+        make_login: Callable[[], ClientLogin] | None = None,
     ) -> None:
         self.state = ClientState.NEGOTIATING
+        self.lifetime_ms: int | None = None
+        self._make_login = make_login
+        self._login: ClientLogin | None = None
         self.broker_versions: dict[int, VersionRange] = {}
         self.api_versions: ApiVersionsResponse | None = None  # with the broker's features
         self._client_id = client_id
@@ -77,6 +99,10 @@ class ClientConnection:
         self._next_correlation_id = 0
         self._outgoing: list[Piece] = []
         self._ask_versions(APIS[ApiKey.API_VERSIONS].last_version)
+
+    @property
+    def is_ready(self) -> bool:
+        return self.state is ClientState.READY
 
     @property
     def in_flight(self) -> int:
@@ -150,7 +176,7 @@ class ClientConnection:
         return [each for each in responses if each is not None]
 
     def _match(self, frame: memoryview) -> Response | None:
-        """One response; None if it belongs to the negotiation."""
+        """One response; None if it belongs to the negotiation or the login."""
         correlation_id = peek_correlation_id(frame)
         if not self._in_flight or self._in_flight[0].correlation_id != correlation_id:
             oldest = self._in_flight[0].correlation_id if self._in_flight else None
@@ -161,6 +187,9 @@ class ClientConnection:
             return None
         position = response_body_position(request.api_key, request.api_version, frame)
         message = decode_response(request.api_key, request.api_version, frame, position)
+        if self.state is ClientState.LOGGING_IN:
+            self._hear_login(message)
+            return None
         return Response(
             correlation_id=correlation_id, api_version=request.api_version, message=message
         )
@@ -183,7 +212,47 @@ class ClientConnection:
             each.api_key: VersionRange(each.min_version, each.max_version)
             for each in answer.api_keys
         }
-        self.state = ClientState.READY
+        if self._make_login is None:
+            self.state = ClientState.READY
+        else:
+            self._begin_login(self._make_login())
+
+    # -- the login ----------------------------------------------------------------------------
+
+    def log_in_again(self) -> None:
+        """KIP-368. Only while nothing is in flight, and where there is a lifetime."""
+        if self._make_login is None or self._in_flight or self.state is not ClientState.READY:
+            raise InvariantViolation(f"a login again while {self.state.value}")
+        self._begin_login(self._make_login())
+
+    def _begin_login(self, login: ClientLogin) -> None:
+        self._login = login
+        self.state = ClientState.LOGGING_IN
+        try:
+            version = self.best_version(ApiKey.SASL_HANDSHAKE)
+            self.best_version(ApiKey.SASL_AUTHENTICATE)
+        except UnsupportedVersion as error:
+            raise LoginFailed(ErrorCode.UNSUPPORTED_VERSION, str(error)) from None
+        self._send(SaslHandshakeRequest(login.mechanism), version)
+
+    def _hear_login(self, answer: ApiMessage) -> None:
+        login = self._login
+        assert login is not None
+        said: bytes | None
+        if isinstance(answer, SaslHandshakeResponse):
+            _check_handshake(answer, login.mechanism)
+            said = login.begin()
+        else:
+            assert isinstance(answer, SaslAuthenticateResponse)
+            if answer.error_code:
+                raise LoginFailed(answer.error_code, answer.error_message or "the login failed")
+            said = login.respond(bytes(answer.auth_bytes))
+            self.lifetime_ms = answer.session_lifetime_ms or None
+        if said is None:
+            self._login, self.state = None, ClientState.READY
+        else:
+            version = self.best_version(ApiKey.SASL_AUTHENTICATE)
+            self._send(SaslAuthenticateRequest(said), version)
 
     def _versions_answer(self, version: int, frame: memoryview) -> ApiVersionsResponse:
         position = response_body_position(ApiKey.API_VERSIONS, version, frame)
@@ -204,3 +273,12 @@ class ClientConnection:
         offered = [e.max_version for e in answer.api_keys if e.api_key == ApiKey.API_VERSIONS]
         # Brokers before KIP-511 list nothing: use v0. Also if it lists what it just refused.
         return offered[0] if offered and 0 <= offered[0] < refused else 0
+
+
+def _check_handshake(answer: SaslHandshakeResponse, mechanism: str) -> None:
+    code = answer.error_code
+    if code == ErrorCode.ILLEGAL_SASL_STATE:
+        raise LoginFailed(code, "the listener asks for no login")
+    if code:
+        offered = ", ".join(answer.mechanisms) or "none"
+        raise LoginFailed(code, f"the broker does not offer {mechanism}, it offers {offered}")

@@ -19,7 +19,7 @@ from ledgerstone.protocol.api import ACCEPTED_FROM, OFFERED, ApiKey
 from ledgerstone.protocol.codec import decode_request, encode_response
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.frame_memory import FrameMemory
-from ledgerstone.protocol.framing import FrameReader, TlsHandshake
+from ledgerstone.protocol.framing import FrameReader, TlsHandshake, frame_prefix
 from ledgerstone.protocol.headers import (
     RequestHeader,
     decode_request_header,
@@ -27,6 +27,10 @@ from ledgerstone.protocol.headers import (
 )
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from ledgerstone.protocol.messages.sasl_authenticate import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+)
 from ledgerstone.protocol.notation import VersionRange
 from ledgerstone.protocol.pieces import JOIN_BELOW_BYTES, Piece, join_pieces, total_size
 from ledgerstone.protocol.wire import ProtocolViolation
@@ -48,6 +52,10 @@ _TLS_ALERT: Final = bytes.fromhex("15 0303 0002 02 28")
 # None leaves it to the codec.
 Shortcut = Callable[[int, memoryview, int], ApiMessage | None]
 _NO_SHORTCUTS: Final[Mapping[int, Shortcut]] = {}
+
+
+# Of a token without a header. Its version is none that the wire has.
+_TOKEN_HEADER: Final = RequestHeader(ApiKey.SASL_AUTHENTICATE, -1, 0, None)
 
 
 class UnknownApi(ProtocolViolation):
@@ -121,6 +129,7 @@ class ServerConnection:
         "queued_bytes",
         "reader",
         "state",
+        "takes_tokens",
     )
 
     def __init__(
@@ -145,6 +154,8 @@ class ServerConnection:
         self._buffer_in_work: bytearray | None = None
         self._current: RequestHeader | None = None
         self._outgoing: list[Piece] = []
+        # After SaslHandshake v0: frames are tokens of the mechanism, without a header.
+        self.takes_tokens = False
 
     @property
     def wants_read(self) -> bool:
@@ -245,6 +256,8 @@ class ServerConnection:
 
     def _open(self, frame: memoryview) -> ReceivedRequest | None:
         """Decodes one frame; None if it was an ApiVersions request that is answered here."""
+        if self.takes_tokens:
+            return ReceivedRequest(_TOKEN_HEADER, SaslAuthenticateRequest(bytes(frame)), len(frame))
         header, position = decode_request_header(frame)
         api_key, version = header.api_key, header.api_version
         first, last = self._taken.get(api_key, _NOT_TAKEN)
@@ -278,6 +291,11 @@ class ServerConnection:
         if message.api_key != header.api_key:
             reason = f"api key {header.api_key} is answered with {type(message).__name__}"
             raise InvariantViolation(reason)
+        if header is _TOKEN_HEADER:
+            assert isinstance(message, SaslAuthenticateResponse)
+            token = bytes(message.auth_bytes)
+            self._outgoing.append(frame_prefix(len(token)) + token)
+            return len(token)
         return self._send(header, message)
 
     def skip_response(self) -> None:

@@ -11,7 +11,7 @@ import errno
 import logging
 import socket
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.config.broker import BrokerConfig, Listener
@@ -37,9 +37,9 @@ from ledgerstone.server.erasing.scans import Scans
 from ledgerstone.server.formatting.checking import check_formatted, read_bootstrap_records
 from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.housekeeping.disk_watch import LINE_INTERVAL_MS
-from ledgerstone.server.http.api import handle, reads_only
+from ledgerstone.server.http.api import begin, reads_only
 from ledgerstone.server.http.monitor import routes
-from ledgerstone.server.http.server import Api, HttpRequest, HttpServer, Page, Site
+from ledgerstone.server.http.server import Api, HttpRequest, HttpServer, Page, Site, SlowPage
 from ledgerstone.server.log_agents import build_log_agents
 from ledgerstone.server.producer_ids import ProducerIds
 from ledgerstone.server.quorum.opening import open_quorum
@@ -132,7 +132,7 @@ def _compose(
         config=config,
         clock=world.clock,
         dice=world.dice,
-        dispatch=_dispatch(authorizer),
+        dispatch=_dispatch(config, authorizer),
         handled=HANDLED,
         controller_handled=CONTROLLER_HANDLED,
         log_dirs=log_dirs,
@@ -170,13 +170,18 @@ def _authorizer(config: BrokerConfig) -> Authorizer | None:
     )
 
 
-def _dispatch(authorizer: Authorizer | None) -> Dispatch:
-    if authorizer is None:
-        return dispatch
-    # A broker without ACLs does without it, and without what it imports.
-    from ledgerstone.server.authorising.stage import authorised
+def _dispatch(config: BrokerConfig, authorizer: Authorizer | None) -> Dispatch:
+    stages = Stages()
+    # A broker does without what it does not use, and without what that imports.
+    if authorizer is not None:
+        from ledgerstone.server.authorising.stage import authorised
 
-    return dispatch_through(Stages(authorised=authorised(authorizer)))
+        stages = stages._replace(authorised=authorised(authorizer))
+    if any(each.uses_sasl for each in config.listener_protocols.values()):
+        from ledgerstone.server.login.stage import authenticated
+
+        stages = stages._replace(authenticated=authenticated)
+    return dispatch_through(stages) if any(stages) else dispatch
 
 
 def _begin_alone(broker: Broker) -> None:
@@ -376,11 +381,24 @@ def is_full_disk(error: BaseException | None) -> bool:
 
 
 def _api(broker: Broker, runtime: Runtime) -> Api:
-    def call(request: HttpRequest) -> Page | None:
-        page = handle(broker, request)
+    def call(request: HttpRequest) -> Page | SlowPage | None:
+        page = begin(broker, request)
         # It may have made something due: a pass that was asked for, or what goes by the clock.
         runtime.wake()
-        return page
+        return page if page is None or isinstance(page, Page) else awaking(page)
+
+    def awaking(page: SlowPage) -> SlowPage:
+        """So may each attempt of a call that has to wait."""
+        result: Any = None
+        while True:
+            try:
+                step = page.send(result)
+            except StopIteration as end:
+                made: Page = end.value
+                return made
+            finally:
+                runtime.wake()
+            result = yield step
 
     return call
 

@@ -39,6 +39,7 @@ from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.housekeeping.agent import Housekeeping
 from ledgerstone.server.housekeeping.disk_watch import DiskWatch
 from ledgerstone.server.isr.agent import IsrAgent
+from ledgerstone.server.login.logins import Logins
 from ledgerstone.server.markers import PartitionMarkers
 from ledgerstone.server.metrics import Counters, TlsFacts
 from ledgerstone.server.peers import Peer, Peers
@@ -48,6 +49,7 @@ from ledgerstone.server.quorum.agent import QuorumAgent
 from ledgerstone.server.request import (
     Answer,
     Disconnect,
+    Farewell,
     InnerRequest,
     Later,
     Parked,
@@ -55,7 +57,7 @@ from ledgerstone.server.request import (
     outermost,
 )
 from ledgerstone.server.results import Result
-from ledgerstone.server.session import DEFAULT_LISTENER
+from ledgerstone.server.session import DEFAULT_LISTENER, Login
 from ledgerstone.server.state_agents import build_state_agents
 from ledgerstone.server.throttle import LogThrottle
 from ledgerstone.server.tombstones.near import NearTombstoneWatch
@@ -77,6 +79,8 @@ _ANSWER_BYTES_PER_TURN: Final = 1 << 20
 # Requests served for one connection before the others get their turn.
 _REQUESTS_PER_TURN: Final = 64
 _IDLE_CHECK_MS: Final = 1000
+# Between the last answer of a connection and its end.
+_LINGER_MS: Final = 50
 # APIs that make nothing due sooner when they are answered at once.
 _UNSCHEDULED: Final = (0, 1)
 # APIs whose requests are views of their frames; the others were copied out of them.
@@ -125,6 +129,7 @@ class Broker:
     following: Following = field(init=False)
     directories: Directories = field(init=False)
     isr: IsrAgent = field(init=False)
+    logins: Logins = field(init=False)
     # Of a node of a cluster; None where there is no cluster.
     membership: "ClusterMembership | None" = None
     # Of a node with TLS, for operators.
@@ -141,6 +146,14 @@ class Broker:
 
     def __post_init__(self) -> None:
         self.peers = Peers(self.config, self.handled, self.controller_handled)
+        self.logins = Logins(
+            self.config,
+            self.clock,
+            self.dice,
+            image=lambda: self.controller_link.image,
+            counters=self.counters,
+            turn=self,
+        )
         (
             self.groups,
             self.markers,
@@ -229,6 +242,9 @@ class Broker:
             self.counters.connections_refused += 1
             return [Close(number, refusal, kind="refused")]
         self.counters.connections_accepted += 1
+        peer = self.peers.by_number[number]
+        if peer.session.login is not Login.COMPLETE:
+            self.logins.admitted(peer, peer.last_active_ms)
         return []
 
     def certified(self, number: int, certificate: bytes | None) -> list[Effect]:
@@ -321,7 +337,8 @@ class Broker:
         self._end_parked(self.purgatory.expire(now_ms))
         self.following.work_off()
         # What they sent ahead is served by the runtime's turns, once their answers have left.
-        self._effects.extend(map(Resume, self.peers.take_unmuted(now_ms)))
+        for number in self.peers.take_unmuted(now_ms):
+            self._unmuted(self.peers.by_number[number])
         for agent in self.agents.all:
             self._effects.extend(agent.tick())
         self._close_idle(now_ms)
@@ -465,6 +482,10 @@ class Broker:
         self._send(peer)
         self._answered[peer.number] = None
 
+    def wire_of(self, request: Request) -> ServerConnection:
+        """Of a request in work: its connection is there."""
+        return self.peers.by_number[request.connection].wire
+
     def is_awaited(self, request: Request) -> bool:
         """Whether its client is still there and waits for the answer."""
         peer = self.peers.by_number.get(request.connection)
@@ -491,6 +512,9 @@ class Broker:
 
     def _end_parked(self, ended: Ended) -> None:
         for request, outcome in ended:
+            if isinstance(outcome, Farewell):
+                self._bid_farewell(request, outcome)
+                continue
             if not isinstance(outcome, Exception):
                 self.answer(request, outcome)
                 continue
@@ -503,10 +527,28 @@ class Broker:
             if not peer.is_closing:
                 self._close(peer, str(outcome), kind=type(outcome).__name__)
 
+    def _bid_farewell(self, request: Request, farewell: Farewell) -> None:
+        peer = self.peers.by_number[request.connection]
+        if peer.is_closing:
+            return
+        if farewell.message is None:
+            self._close(peer, farewell.reason, kind="login")
+            return
+        self.answer(request, farewell.message)
+        # Some clients take what comes together with the end of a connection for nothing.
+        peer.farewell = farewell.reason
+        self.mute(peer.number, self.clock.monotonic_ms() + _LINGER_MS)
+
     def mute(self, connection: int, until_ms: int) -> None:
         """Answers still leave; the connection is not read or served before then."""
         self.peers.mute(connection, until_ms)
         self.may_be_due_sooner = True
+
+    def _unmuted(self, peer: Peer) -> None:
+        if peer.farewell is None:
+            self._effects.append(Resume(peer.number))
+        elif not peer.is_closing:
+            self._close(peer, peer.farewell, kind="login")
 
     def _close(self, peer: Peer, reason: str, *, kind: str, at_once: bool = False) -> None:
         peer.is_closing = True

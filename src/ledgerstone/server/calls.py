@@ -23,9 +23,11 @@ from ledgerstone.protocol.client_connection import (
     ClientState,
     Response,
 )
+from ledgerstone.protocol.client_login import renewal_ms
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.wire import ProtocolViolation
 from ledgerstone.raft.replica import Peer
+from ledgerstone.security.accounts import MakeLogin
 from ledgerstone.server.effects import ConnectionId, Dial, Effect, Hangup, Send
 from ledgerstone.server.results import DialFailed, Dialled, Result
 
@@ -75,6 +77,7 @@ class _Line:
     wire: ClientConnection | None = None
     waiting: deque[_Call] = field(default_factory=deque)
     sent: deque[_Call] = field(default_factory=deque)
+    log_in_again_ms: int | None = None
     backoff_ms: int = 0
     may_dial_ms: int = 0
 
@@ -101,6 +104,8 @@ class Calls:
         self.purpose = purpose
         self.listener = listener
         self.turn = turn
+        # Set before the first call, where the other side asks for a login.
+        self.make_login: MakeLogin | None = None
         self._clock = clock
         self._client_id = client_id
         self._max_answer_bytes = max_answer_bytes
@@ -161,9 +166,12 @@ class Calls:
         line = self._lines[_Address(effect.host, effect.port)]
         line.dial = None
         if isinstance(result, Dialled):
-            line.connection = result.connection
+            line.connection, line.log_in_again_ms = result.connection, None
             line.wire = ClientConnection(
-                self._client_id, __version__, max_bytes=self._max_answer_bytes
+                self._client_id,
+                __version__,
+                max_bytes=self._max_answer_bytes,
+                make_login=self.make_login,
             )
             self._by_connection[result.connection] = line
             self._send(line)
@@ -200,6 +208,7 @@ class Calls:
             return self._end_turn()
         if line.wire.state is ClientState.READY:
             line.backoff_ms = 0
+            self._note_login(line)
         for response in responses:
             # Taken out first: a callback that raises still was the only one.
             line.sent.popleft().on_answer(response.message)
@@ -232,11 +241,27 @@ class Calls:
             line.dial = Dial(peer.id, peer.host, peer.port, self.purpose, timeout_ms, self.listener)
             self._effects.append(line.dial)
 
+    def _note_login(self, line: _Line) -> None:
+        assert line.wire is not None
+        lifetime_ms = line.wire.lifetime_ms
+        if lifetime_ms is not None and line.log_in_again_ms is None:
+            line.log_in_again_ms = self._clock.monotonic_ms() + renewal_ms(lifetime_ms)
+
+    def _may_log_in_again(self, line: _Line, wire: ClientConnection) -> None:
+        """Between two requests: nothing is in flight, and the next one waits for it."""
+        due_ms = line.log_in_again_ms
+        if due_ms is None or self._clock.monotonic_ms() < due_ms:
+            return
+        if wire.state is ClientState.READY and not wire.in_flight:
+            line.log_in_again_ms = None
+            wire.log_in_again()
+
     def _send(self, line: _Line) -> None:
         """Negotiation goes first; requests follow once the node has said what it knows."""
         wire, connection = line.wire, line.connection
         assert wire is not None
         assert connection is not None
+        self._may_log_in_again(line, wire)
         while line.waiting and wire.state is ClientState.READY:
             call = line.waiting.popleft()
             if (refusal := _send(wire, call)) is None:

@@ -6,6 +6,7 @@ from ledgerstone.config.listeners import Listener
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.broker_life.joining import ClusterMembership, membership_of
 from ledgerstone.server.controlling.composition import controlling_of
+from ledgerstone.server.login.own import own_login
 from ledgerstone.server.transactions.routing import route_transactions
 
 
@@ -45,6 +46,8 @@ def join_cluster(broker: Broker, advertised: Sequence[Listener]) -> None:
 
 
 def _add_agents(broker: Broker, membership: ClusterMembership) -> None:
+    for calls in (broker.quorum.calls, *membership.calls):
+        calls.make_login = own_login(broker.config, calls.listener, broker.dice)
     for calls in membership.calls:
         calls.turn = broker
         broker.agents.add_dialling(calls.purpose, calls)
@@ -68,3 +71,5 @@ def _add_agents(broker: Broker, membership: ClusterMembership) -> None:
             marker_calls=membership.coordinators.markers,
             verification_calls=membership.coordinators.verification,
         )
+    if membership.erasures is not None:
+        broker.erasing.others.links = membership.erasures

@@ -94,6 +94,7 @@ class Following:
         for event in events:
             self.turn.grew(event.topic_partition)
             self.markers.partition_changed(event.topic_partition)
+            self.erasing.partition_moved(event.topic_partition)
             if event.topic_partition.topic == CONSUMER_OFFSETS:
                 self.groups.leadership_changed(event)
             elif event.topic_partition.topic == TRANSACTION_STATE:
@@ -121,6 +122,7 @@ class Following:
         decisions that waited for it may be answered."""
         self.turn.grew(topic_partition)
         self.markers.partition_changed(topic_partition)
+        self.erasing.partition_moved(topic_partition)
         if topic_partition.topic == CONSUMER_OFFSETS:
             self.groups.high_watermark_moved(topic_partition.partition)
         elif topic_partition.topic == TRANSACTION_STATE:

@@ -5,7 +5,7 @@ what Kafka has no name for begins with `ledgerstone_`.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from ledgerstone.dataclasses import dataclass, field
 
@@ -18,6 +18,16 @@ class MetricSample(NamedTuple):
     help: str
     value: float
     labels: Labels = ()
+
+
+_LOGINS: Final = {
+    "successful_authentication": "Logins that succeeded, by listener.",
+    "failed_authentication": "Logins that failed, by listener.",
+    "successful_reauthentication": "Connections that logged in again, by listener.",
+    "failed_reauthentication": "Connections that failed to log in again, by listener.",
+    "successful_authentication_no_reauth": "Logins of clients that cannot log in again.",
+    "expired_connections_killed": "Connections closed because their login had expired.",
+}
 
 
 class TlsFacts(Protocol):
@@ -47,6 +57,11 @@ class Counters:
     isr_shrinks: int = 0
     isr_expands: int = 0
     isr_updates_failed: int = 0
+    # By what happened and the listener.
+    logins: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def count_login(self, what: str, listener: str) -> None:
+        self.logins[what, listener] = self.logins.get((what, listener), 0) + 1
 
     def answered_error(self, request: str, code: int) -> None:
         """An error code in an answer; one for each partition, where these have their own."""
@@ -81,6 +96,11 @@ class Counters:
             "kafka_server_brokertopicmetrics_bytesout_total", "topic", self.bytes_out,
             "Bytes of record batches sent to consumers.",
         )  # fmt: skip
+        for (what, listener), count in sorted(self.logins.items()):
+            yield MetricSample(
+                f"kafka_server_socket_server_metrics_{what}_total", "counter",
+                _LOGINS[what], count, (("listener", listener),),
+            )  # fmt: skip
         yield from _by_label(
             "ledgerstone_batches_in_total", "topic", self.batches_in, "Record batches appended."
         )

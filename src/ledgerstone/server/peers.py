@@ -45,7 +45,15 @@ class Peer:
     in_work: Request | None = None
     fills_frame: bool = False  # it was told to receive into the buffer of its frame
     is_closing: bool = False
+    farewell: str | None = None  # it had its last answer, and why; closed when its mute ends
     is_cut_short: bool = False  # its turn ended with requests left, or what breaks the protocol
+
+
+def _is_slow_to_log_in(peer: Peer, oldest_ms: int) -> bool:
+    session = peer.session
+    if session.login is Login.COMPLETE or peer.is_closing:
+        return False
+    return session.sasl is not None and session.sasl.began_ms < oldest_ms
 
 
 class TooSilent(NamedTuple):
@@ -216,6 +224,8 @@ class Peers:
             is_idle = peer.last_active_ms < oldest_ms and number not in self.starved
             if is_idle and not is_waited_for:
                 yield TooSilent(peer, f"idle for {now_ms - peer.last_active_ms} ms")
+            elif _is_slow_to_log_in(peer, now_ms - self._config.ledgerstone_login_timeout_ms):
+                yield TooSilent(peer, "the login took too long")
         if self.starved:
             yield from self._stalled(now_ms - _STALLED_MS)
 

@@ -53,7 +53,7 @@ class Parked:
 
     `woken` is asked first with the partition that grew; without it, every growth counts."""
 
-    attempt: Callable[[bool], ApiMessage | None]
+    attempt: "Callable[[bool], ApiMessage | Farewell | None]"
     deadline_ms: int
     keys: Iterable[TopicPartition] = field(default=())
     woken: Callable[[TopicPartition], bool] | None = None
@@ -62,9 +62,9 @@ class Parked:
         """The same, with something done to the answer."""
         attempt = self.attempt
 
-        def attempt_and_wrap(time_is_up: bool) -> ApiMessage | None:
+        def attempt_and_wrap(time_is_up: bool) -> ApiMessage | Farewell | None:
             answer = attempt(time_is_up)
-            return None if answer is None else wrapped(answer)
+            return wrapped(answer) if isinstance(answer, ApiMessage) else answer
 
         return replace(self, attempt=attempt_and_wrap)
 
@@ -76,6 +76,15 @@ class Later(enum.Enum):
 
 
 ANSWERED_LATER: Final = Later.ANSWERED_LATER
+
+
+@dataclass(frozen=True, slots=True)
+class Farewell:
+    """The last answer of a connection, which is closed after it. None: it gets none. Only an
+    attempt returns it."""
+
+    message: ApiMessage | None
+    reason: str
 
 
 class Disconnect(Exception):

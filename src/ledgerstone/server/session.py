@@ -12,6 +12,7 @@ from ledgerstone.config.security_protocol import SecurityProtocol
 from ledgerstone.dataclasses import dataclass
 from ledgerstone.security.authorizer import Rights
 from ledgerstone.security.principal import ANONYMOUS, Principal
+from ledgerstone.server.login.state import SaslState
 
 DEFAULT_LISTENER: Final = "PLAINTEXT"
 
@@ -39,3 +40,5 @@ class Session:
     # What the principal may do, once a request was authorised; None: nobody is refused anything.
     rights: Rights | None = None
     protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
+    # Of a listener that asks for a login.
+    sasl: SaslState | None = None

@@ -18,6 +18,7 @@ from ledgerstone.server.erasing.agent import Erasing
 from ledgerstone.server.erasing.journal import ErasureJournal
 from ledgerstone.server.erasing.journal_topic import JournalTopic
 from ledgerstone.server.erasing.needs import UnlinksSoon
+from ledgerstone.server.erasing.others import OtherBrokers
 from ledgerstone.server.erasing.scans import Scans
 from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.groups.needs import Answers, Appends, DiskTrouble, HostsTopics
@@ -97,9 +98,43 @@ def build_state_agents(
         disk=disk,
     )
     verification = TxnVerification(config, clock, partitions, transactions)
+    erasing = _erasing(
+        config=config,
+        clock=clock,
+        dice=dice,
+        log_dirs=log_dirs,
+        image=image,
+        partitions=partitions,
+        controller=controller,
+        shards=shards,
+        transactions=TransactionEnds(transactions, txn_shards),
+        scans=scans,
+        cleaning=cleaning,
+        unlinking=unlinking,
+        turn=turn,
+    )
+    return StateAgents(groups, markers, transactions, verification, erasing)
+
+
+def _erasing(
+    *,
+    config: BrokerConfig,
+    clock: Clock,
+    dice: Dice,
+    log_dirs: LogDirs,
+    image: Callable[[], MetadataImage],
+    partitions: HostedPartitions,
+    controller: ControllerLink,
+    shards: HostedShards,
+    transactions: TransactionEnds,
+    scans: Scans,
+    cleaning: CleaningWork,
+    unlinking: UnlinksSoon,
+    turn: AgentTurn,
+) -> Erasing:
     factor = config.ledgerstone_erasures_topic_replication_factor
     topic = JournalTopic(image, partitions, controller, turn, factor)
-    erasing = Erasing(
+    return Erasing(
         config=config,
         clock=clock,
         dice=dice,
@@ -109,9 +144,13 @@ def build_state_agents(
         cleaning=cleaning,
         offsets=shards,
         appends=turn,
-        transactions=TransactionEnds(transactions, txn_shards),
+        transactions=transactions,
         scans=scans,
+        others=OtherBrokers(
+            node_id=config.node_id,
+            cluster_id=lambda: log_dirs.metadata.meta.cluster_id or "",
+            image=image,
+        ),
         journal=ErasureJournal(clock=clock, log_dir=log_dirs.metadata, topic=topic, appends=turn),
         unlinking=unlinking,
     )
-    return StateAgents(groups, markers, transactions, verification, erasing)

@@ -8,8 +8,9 @@ from typing import Any, Final
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.http import api as http_api
 from ledgerstone.server.http.server import HttpRequest, Page
+from ledgerstone.web.api_calls import asked
 from ledgerstone.web.forms import bytes_in, form_of, path_of, see_other, whole_number
-from ledgerstone.web.router import NotShown
+from ledgerstone.web.router import NotShown, SlowAnswer
 
 _DAY_MS: Final = 86_400_000
 _MOST_DAYS: Final = 36_500
@@ -38,7 +39,7 @@ def compact_topic(broker: Broker, request: HttpRequest, parts: Mapping[str, str]
     return see_other(path_of("topics", topic, "anatomy"), notice=notice)
 
 
-def erase_key(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Page:
+def erase_key(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> SlowAnswer:
     fields = form_of(request)
     key = bytes_in(fields, "key")
     if not key:
@@ -51,14 +52,15 @@ def erase_key(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) ->
     days = whole_number(fields, "within_days", at_most=_MOST_DAYS)
     if days is not None:
         body["within_ms"] = days * _DAY_MS
-    made = _call(broker, path_of("topics", fields.get("topic", ""), "erasures"), body)
+    path = path_of("topics", fields.get("topic", ""), "erasures")
+    made = json.loads((yield from asked(broker, path, body)).body)
     erasure_id = str(made["erasures"][0]["id"])
     return see_other(path_of("erasures", erasure_id), notice="The erasure has begun.")
 
 
-def cancel_erasure(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Page:
+def cancel_erasure(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> SlowAnswer:
     by = form_of(request).get("by", "").strip()
-    _call(broker, path_of("erasures", parts["erasure"], "cancel"), {"by": by})
+    yield from asked(broker, path_of("erasures", parts["erasure"], "cancel"), {"by": by})
     return see_other(path_of("erasures", parts["erasure"]), notice="The erasure is cancelled.")
 
 

@@ -1,18 +1,20 @@
 """Erasures: requests, their progress, what they wait for, their receipts. Grade D."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Generator, Mapping
 from itertools import islice
 from typing import Any, Final
 
-from ledgerstone.erasure.erasure import Erasure, Stage
+from ledgerstone.erasure.erasure import Stage
 from ledgerstone.erasure.receipt import parse
 from ledgerstone.erasure.receipt_text import output_line, render
 from ledgerstone.erasure.supplement import parse_supplement, together
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.erasing.view import erasure_json, is_overdue
-from ledgerstone.server.http.server import HttpRequest, Page
+from ledgerstone.server.http.server import HttpRequest, Job, Page, PagePause
+from ledgerstone.web.api_calls import asked
 from ledgerstone.web.erasure_course import ALARMS, alarm_of, course_of_erasure
-from ledgerstone.web.forms import as_field
+from ledgerstone.web.forms import as_field, path_of
 from ledgerstone.web.hosting import is_internal
 from ledgerstone.web.record_at import key_at, place_in
 from ledgerstone.web.router import NotShown, Rendered, SlowAnswer
@@ -31,13 +33,15 @@ def erasures_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]
     chosen, place = request.query.get("topic", ""), place_in(request.query)
     key = b"" if place is None else (yield from key_at(broker, chosen, place))
     text, written = as_field(key)
+    shown = yield from _listed(broker)
     facts = {
-        **_facts(broker),
+        **shown,
         "topics": [name for name in topics if _compacts(broker, name)],
         "topic": chosen,
         "key": text,
         "key_as": written,
-        "live": ("erasures",),
+        # Only the broker that runs the erasures hears of each change.
+        "live": () if broker.erasing.is_elsewhere else ("erasures",),
     }
     return Rendered("erasures.html", facts)
 
@@ -51,6 +55,15 @@ def _compacts(broker: Broker, topic: str) -> bool:
 
 def erasures_fragment(broker: Broker, argument: str) -> Rendered:
     return Rendered("erasures_fragment.html", _facts(broker))
+
+
+def _listed(broker: Broker) -> Generator[Job | PagePause | None, Any, dict[str, object]]:
+    if not broker.erasing.is_elsewhere:
+        return _facts(broker)
+    page = yield from asked(broker, "/erasures", query={"limit": str(SHOWN)})
+    told = json.loads(page.body)
+    rows = [{**row, "alarm": alarm_of(row)} for row in told["erasures"]]
+    return {"rows": rows, "hidden": told["total"] - len(rows), "trouble": None}
 
 
 def _facts(broker: Broker) -> dict[str, object]:
@@ -80,19 +93,23 @@ def alarming(broker: Broker) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: (ALARMS.index(row["alarm"]), row["deadline_ms"] or 0))
 
 
-def erasure_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Rendered:
-    erasure = _find(broker, parts)
-    live = () if erasure.is_over else (f"erasure:{erasure.id}",)
-    facts = {**_one(broker, erasure), "live": live}
-    return Rendered("erasure.html", facts if live else _one(broker, erasure))
+def erasure_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> SlowAnswer:
+    page = yield from asked(broker, path_of("erasures", parts["erasure"]))
+    shown = json.loads(page.body)
+    facts = _one(shown)
+    if not shown["is_over"] and not broker.erasing.is_elsewhere:
+        facts["live"] = (f"erasure:{shown['id']}",)
+    return Rendered("erasure.html", facts)
 
 
 def erasure_fragment(broker: Broker, argument: str) -> Rendered:
-    return Rendered("erasure_fragment.html", _one(broker, _find(broker, {"erasure": argument})))
+    erasure = broker.erasing.journal.book.get(argument)
+    if erasure is None:
+        raise NotShown(404, f"There is no erasure {argument[:40]}.")
+    return Rendered("erasure_fragment.html", _one(erasure_json(broker.erasing, erasure)))
 
 
-def _one(broker: Broker, erasure: Erasure) -> dict[str, Any]:
-    shown = erasure_json(broker.erasing, erasure)
+def _one(shown: dict[str, Any]) -> dict[str, Any]:
     return {
         "erasure": shown,
         "course": course_of_erasure(shown),
@@ -101,44 +118,38 @@ def _one(broker: Broker, erasure: Erasure) -> dict[str, Any]:
     }
 
 
-def receipt_json(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Page:
+def receipt_json(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> SlowAnswer:
     """Exactly the bytes that were signed."""
-    erasure = _find(broker, parts)
-    return _download(_receipt(erasure), "application/json", f"{erasure.id}.json")
+    page = yield from asked(broker, path_of("erasures", parts["erasure"], "receipt"))
+    return _download(page.body, "application/json", f"{parts['erasure']}.json")
 
 
-def receipt_text(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Page:
-    erasure = _find(broker, parts)
-    content = parse(_receipt(erasure).encode())
-    added = [parse_supplement(each.document.encode()) for each in erasure.supplements]
+def receipt_text(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> SlowAnswer:
+    erasure_id = parts["erasure"]
+    page = yield from asked(broker, path_of("erasures", erasure_id, "receipt"))
+    content = parse(_bytes(page.body))
+    shown = json.loads((yield from asked(broker, path_of("erasures", erasure_id))).body)
+    added = []
+    for each in shown["supplements"]:
+        path = path_of("erasures", erasure_id, "supplements", str(each["number"]))
+        paper = yield from asked(broker, path)
+        added.append(parse_supplement(_bytes(paper.body)))
     text = render(content) + "".join(f"{line}\n" for line in together(content, added))
-    return _download(text, "text/plain; charset=utf-8", f"{erasure.id}.txt")
+    return _download(text, "text/plain; charset=utf-8", f"{erasure_id}.txt")
 
 
-def supplement_json(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Page:
+def supplement_json(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> SlowAnswer:
     """The very bytes that were signed."""
-    erasure = _find(broker, parts)
-    for each in erasure.supplements:
-        if str(each.number) == parts["number"]:
-            name = f"{erasure.id}.supplement-{each.number}.json"
-            return _download(each.document, "application/json", name)
-    raise NotShown(404, f"{erasure.id} has no supplement {parts['number'][:20]}.")
+    erasure_id, number = parts["erasure"], parts["number"]
+    page = yield from asked(broker, path_of("erasures", erasure_id, "supplements", number))
+    return _download(page.body, "application/json", f"{erasure_id}.supplement-{number}.json")
 
 
-def _download(body: str, content_type: str, name: str) -> Page:
-    # An id has only letters, digits and dashes.
+def _bytes(body: str | bytes) -> bytes:
+    return body.encode() if isinstance(body, str) else body
+
+
+def _download(body: str | bytes, content_type: str, name: str) -> Page:
+    # The API has answered for this id, so it has only letters, digits and dashes.
     header = ("Content-Disposition", f'attachment; filename="{name}"')
     return Page(200, body, content_type, (header,))
-
-
-def _receipt(erasure: Erasure) -> str:
-    if erasure.receipt is None:
-        raise NotShown(409, f"{erasure.id} is {erasure.stage.value} and has no receipt.")
-    return erasure.receipt
-
-
-def _find(broker: Broker, parts: Mapping[str, str]) -> Erasure:
-    erasure = broker.erasing.journal.book.get(parts["erasure"])
-    if erasure is None:
-        raise NotShown(404, f"There is no erasure {parts['erasure'][:40]}.")
-    return erasure

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.http.server import HttpRequest, Job, Page
+from ledgerstone.server.http.server import HttpRequest, Job, Page, PagePause
 
 
 class Rendered(NamedTuple):
@@ -22,7 +22,7 @@ class Rendered(NamedTuple):
 
 
 Answer = Rendered | Page
-SlowAnswer = Generator[Job | None, Any, Answer]
+SlowAnswer = Generator[Job | PagePause | None, Any, Answer]
 View = Callable[[Broker, HttpRequest, Mapping[str, str]], Answer | SlowAnswer]
 # A part of a page that is sent again when it changes; the argument follows its name.
 Fragment = Callable[[Broker, str], Rendered]

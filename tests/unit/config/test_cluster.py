@@ -140,11 +140,6 @@ def test_a_quorum_without_roles_is_refused(key: str) -> None:
     assert "needs process.roles" in raised.value.reason
 
 
-def test_a_single_node_serves_no_login_without_one() -> None:
-    with pytest.raises(ConfigError, match="is served"):
-        BrokerConfig.from_raw({"listeners": "SASL_SSL://127.0.0.1:9092"})
-
-
 def _advice(settings: dict[str, str]) -> tuple[str, ...]:
     return load_broker_config(overrides=[f"{key}={value}" for key, value in settings.items()])[1]
 

@@ -1,160 +1,218 @@
-"""Which brokers must prove that a key is gone, and which proofs count."""
+"""Which disks have to be shown free of a key, and which of them nobody has scanned."""
 
 from typing import Any
 
 import pytest
 
+from ledgerstone.erasure import changes
+from ledgerstone.erasure.erasure import (
+    Erasure,
+    FileHits,
+    HostDisk,
+    LostBroker,
+    RecordCounts,
+    ReplicaScan,
+    ScanProof,
+    Stage,
+)
+from ledgerstone.erasure.facts import Facts, PartitionFacts, is_readable, is_removed
 from ledgerstone.erasure.hosting import (
-    Assignment,
-    Hosting,
-    Incarnation,
-    ProofStanding,
-    ReplicaProof,
-    TombstoneProgress,
-    standing,
+    awaited_replicas,
+    must_scan,
+    unknown_replica,
+    unproven_disks,
 )
+from ledgerstone.erasure.life import next_step
+from ledgerstone.erasure.steps import Advance, Ask, ScanStep, WaitStep
+from ledgerstone.errors import InvalidRequest
+from tests.unit.erasure.making import SALT, T0, at_stage
 
-TOMBSTONE = 7
-DONE = {each: TombstoneProgress(each, 10, 10, is_removed=True) for each in (1, 2, 3, 4)}
-
-
-def life(broker_id: int, disk: bytes = b"d") -> Incarnation:
-    return Incarnation(broker_id, b"i", 100 + broker_id, disk)
-
-
-def proof(broker_id: int, **fields: Any) -> ReplicaProof:
-    known = {"partition_epoch": 5, "log_start_offset": 0, "log_end_offset": 10, "scanned_ms": 1}
-    return ReplicaProof(life(broker_id), **{**known, "hits": 0, "digest": "x", **fields})
+DISKS = (HostDisk(1, "a"), HostDisk(2, "b"), HostDisk(3, "c"))
 
 
-def hosting(*assignments: tuple[int, tuple[int, ...]]) -> Hosting:
-    found = Hosting()
-    for each in assignments or ((0, (1, 2, 3)),):
-        found.assigned(Assignment(*each))
-    return found
-
-
-def judged(found: Hosting | None = None, **how: Any) -> ProofStanding:
+def scan(node_id: int, *disks: str, **fields: Any) -> ReplicaScan:
     known: dict[str, Any] = {
-        "min_in_sync": 2,
-        "in_sync": (1, 2, 3),
-        "progress": DONE,
-        "proofs": [proof(1), proof(2), proof(3)],
-        "lives": {each: life(each) for each in (1, 2, 3, 4)},
+        "started_ms": T0 * 2,
+        "ended_ms": T0 * 2 + 10,
+        "files": 3,
+        "scanned_bytes": 100,
+        "digest": "0" * 64,
+        "counts": RecordCounts(),
+        "proof": ScanProof(f"i{node_id}", 7, disks),
     }
-    return standing(found or hosting(), TOMBSTONE, **{**known, **how})
+    return ReplicaScan(node_id=node_id, **{**known, **fields})
 
 
-def test_three_replicas_give_three_proofs() -> None:
-    found = judged()
-
-    assert (found.is_committed, found.is_stamped, found.is_removed) == (True, True, True)
-    assert found.is_verified
-    assert (found.missing, found.exceptions) == ((), ())
+def lost(broker_id: int) -> LostBroker:
+    return LostBroker(broker_id=broker_id, reason="shredded", by="ops", at_ms=T0)
 
 
-def test_104_a_replica_that_is_down_holds_the_receipt_until_it_is_back() -> None:
-    up = {each: life(each) for each in (1, 2)}
-    away = judged(proofs=[proof(1), proof(2)], lives=up)
-    assert not away.is_verified
-    assert away.missing == ((3, "is not reachable"),)
-
-    back = judged(proofs=[proof(1), proof(2)])
-    assert back.missing == ((3, "has not scanned"),)
-
-    assert judged().is_verified
+ALL = [scan(1, "a"), scan(2, "b"), scan(3, "c")]
 
 
-def test_an_operator_may_declare_a_broker_destroyed_and_the_receipt_names_it() -> None:
-    found = judged(proofs=[proof(1), proof(2)], lives={1: life(1), 2: life(2)}, destroyed=[3, 9])
+def test_every_disk_since_the_search_is_scanned_or_named() -> None:
+    assert unproven_disks(DISKS, ALL, ()) == []
+    assert unproven_disks(DISKS, ALL[:2], [lost(3)]) == []
 
-    assert found.is_verified
-    assert found.exceptions == (3,)
+    (missing,) = unproven_disks(DISKS, ALL[:2], ())
+    assert missing.startswith("broker 3 had log directory c since the search")
+    assert "accept --broker 3" in missing
+
+
+def test_another_disk_under_the_same_id_proves_nothing_of_the_first() -> None:
+    replaced = [*ALL[:2], scan(3, "new")]
+
+    (missing,) = unproven_disks((*DISKS, HostDisk(3, "new")), replaced, ())
+
+    assert "log directory c" in missing
+    assert unproven_disks((*DISKS, HostDisk(3, "new")), replaced, [lost(3)]) == []
+
+
+def test_scan_that_does_not_say_on_which_disks_proves_no_disk() -> None:
+    assert unproven_disks(DISKS[:1], [scan(1, proof=None)], ())
+
+
+def test_broker_that_was_given_up_owes_a_scan_once_it_is_back() -> None:
+    brokers = (1, 2, 3)
+
+    assert must_scan((), brokers, (1, 2), ()) == (1, 2, 3)
+    assert must_scan((), brokers, (1, 2), (3,)) == (1, 2)
+    assert must_scan((), brokers, (1, 2, 3), (3,)) == (1, 2, 3)
+    # It has left the metadata and had a disk since the search.
+    assert must_scan((HostDisk(4, "d"),), brokers, brokers, ()) == (1, 2, 3, 4)
+    assert awaited_replicas((1, 2, 3), (3,), (1, 2)) == [1, 2]
+    assert awaited_replicas((1, 2, 3), (3,), (1, 2, 3)) == [1, 2, 3]
+
+
+# -- stages ---------------------------------------------------------------------------------------
+
+
+def replica(node_id: int, **fields: Any) -> PartitionFacts:
+    known: dict[str, Any] = {
+        "log_start_offset": 0,
+        "first_dirty_offset": 100,
+        "tombstone_is_there": True,
+        "horizon_ms": T0 + 1000,
+    }
+    return PartitionFacts(node_id=node_id, **{**known, **fields})
+
+
+def facts(*replicas: PartitionFacts, **fields: Any) -> Facts:
+    return Facts(replicas={0: replicas}, **fields)
+
+
+def test_stage_is_reached_when_every_replica_shows_it() -> None:
+    erasure = at_stage(Stage.TOMBSTONED)
+    now_ms = erasure.stage_ms + 1
+
+    late = next_step(erasure, facts(replica(1), replica(2, first_dirty_offset=0)), now_ms=now_ms)
+    reached = next_step(erasure, facts(replica(1), replica(2)), now_ms=now_ms)
+
+    assert late == Ask((), replicas=((0, 2),))
+    assert isinstance(reached, Advance)
+    assert reached.erasure.stage is Stage.STAMPED
+
+
+def test_replica_that_does_not_answer_is_waited_for_and_the_others_go_on() -> None:
+    erasure = at_stage(Stage.TOMBSTONED)
+    now_ms = erasure.stage_ms + 1
+    silent = unknown_replica(3, "broker 3 is fenced")
+
+    others = next_step(erasure, facts(replica(1, first_dirty_offset=0), silent), now_ms=now_ms)
+    alone = next_step(erasure, facts(replica(1), silent), now_ms=now_ms)
+
+    assert others == Ask((), replicas=((0, 1),))
+    assert isinstance(alone, WaitStep)
+    assert alone.because == "customers-0 on broker 3: broker 3 is fenced"
+
+
+@pytest.mark.parametrize("stage", [Stage.STAMPED, Stage.REMOVED])
+def test_silence_of_one_replica_ends_no_stage(stage: Stage) -> None:
+    erasure = at_stage(stage)
+    silent = unknown_replica(3, "broker 3 is fenced")
+    gone = replica(1, tombstone_is_there=False)
+
+    step = next_step(erasure, facts(gone, silent), now_ms=erasure.stage_ms + 1)
+
+    assert isinstance(step, WaitStep)
+    assert "broker 3 is fenced" in step.because
+
+
+def test_tombstone_is_removed_when_no_replica_has_it_and_readable_while_all_do() -> None:
+    tombstone, _ = at_stage(Stage.STAMPED).tombstones
+    there, gone = replica(1), replica(2, tombstone_is_there=False)
+
+    assert is_readable(tombstone, facts(there, replica(2))) is True
+    # A group that reads from broker 2 from now on does not meet it.
+    assert is_readable(tombstone, facts(there, gone)) is False
+    assert is_readable(tombstone, facts(there, unknown_replica(3, "?"))) is None
+    assert not is_removed(tombstone, facts(there, gone))
+    assert is_removed(tombstone, facts(gone, replica(3, tombstone_is_there=False)))
+
+
+def proven(erasure: Erasure, *scans: ReplicaScan) -> Any:
+    found = Facts(scans=scans, node_ids=[each.node_id for each in scans])
+    return next_step(erasure, found, now_ms=T0 * 2 + 20)
+
+
+def test_receipt_waits_for_a_disk_that_was_taken_out() -> None:
+    erasure = changes.with_hosts(at_stage(Stage.UNLINKED), DISKS)
+
+    held = proven(erasure, *ALL[:2])
+    given_up = changes.with_lost_broker(
+        erasure, broker_id=3, reason="shredded", by="ops", salt=SALT, now_ms=T0
+    )
+    went_on = proven(given_up, *ALL[:2])
+
+    assert isinstance(held, WaitStep)
+    assert "broker 3 had log directory c" in held.because
+    assert isinstance(went_on, Advance)
+    assert went_on.erasure.stage is Stage.VERIFIED
+
+
+def test_one_broker_without_a_scan_is_scanned() -> None:
+    erasure = changes.with_hosts(at_stage(Stage.UNLINKED), DISKS)
+    found = Facts(scans=ALL[:2], node_ids=(1, 2, 3))
+
+    assert next_step(erasure, found, now_ms=T0 * 2) == ScanStep((3,))
+
+
+def test_disks_are_noted_from_the_search_on_and_none_is_forgotten() -> None:
+    before = changes.with_hosts(at_stage(Stage.REQUESTED), DISKS)
+    searched = changes.with_hosts(at_stage(Stage.SEARCHED), DISKS[:2])
+    later = changes.with_hosts(searched, DISKS[2:])
+
+    assert before.hosts == ()
+    assert later.hosts == DISKS
 
 
 @pytest.mark.parametrize(
-    ("how", "stages"),
+    ("fields", "why"),
     [
-        ({"in_sync": (1,)}, (False, False, False)),
-        ({"progress": {1: DONE[1], 2: DONE[2]}}, (True, False, False)),
-        ({"progress": {**DONE, 3: TombstoneProgress(3, 10, TOMBSTONE, is_removed=False)}},
-         (True, False, False)),
-        ({"progress": {**DONE, 3: TombstoneProgress(3, 10, 10, is_removed=False)}},
-         (True, True, False)),
-    ],
-)  # fmt: skip
-def test_a_stage_is_reached_when_every_replica_has_reached_it(
-    how: dict[str, Any], stages: tuple[bool, bool, bool]
-) -> None:
-    found = judged(**how)
-
-    assert (found.is_committed, found.is_stamped, found.is_removed) == stages
-    assert not found.is_verified
-
-
-def test_a_broker_that_was_reassigned_away_must_prove_it_too() -> None:
-    moved = hosting((0, (1, 2, 3)), (4, (1, 2)))
-
-    found = judged(moved, proofs=[proof(1), proof(2)])
-
-    assert found.missing == ((3, "has not scanned"),)
-    assert judged(moved).is_verified
-
-
-def test_a_broker_that_joined_after_the_scans_is_covered_by_its_source() -> None:
-    joined = hosting((0, (1, 2, 3)), (6, (1, 2, 3, 4)))
-
-    assert judged(joined).is_verified
-
-
-def test_a_broker_that_joined_before_the_last_scan_is_not() -> None:
-    joined = hosting((0, (1, 2, 3)), (5, (1, 2, 3, 4)))
-
-    assert judged(joined).missing == ((4, "has not scanned"),)
-
-
-def test_a_broker_that_joined_while_a_proof_was_missing_is_not() -> None:
-    joined = hosting((0, (1, 2, 3)), (6, (1, 2, 3, 4)))
-
-    found = judged(joined, proofs=[proof(1), proof(2)])
-
-    assert found.missing == ((3, "has not scanned"), (4, "has not scanned"))
-
-
-@pytest.mark.parametrize(
-    ("fields", "reason"),
-    [
-        ({"hits": 2}, "still holds it in 2 places"),
-        ({"log_end_offset": TOMBSTONE}, "had not copied the tombstone when it scanned"),
-        ({"partition_epoch": -1}, "was assigned again since its scan"),
+        ({"reason": " "}, "needs a reason"),
+        ({"by": ""}, "needs a reason and a name"),
+        ({"reason": "alice@example.org is gone"}, "contains the key"),
     ],
 )
-def test_a_proof_that_does_not_do_is_told_why(fields: dict[str, Any], reason: str) -> None:
-    found = judged(proofs=[proof(1), proof(2), proof(3, **fields)])
+def test_broker_is_given_up_with_a_reason_that_keeps_the_key_secret(
+    fields: dict[str, str], why: str
+) -> None:
+    given = {"reason": "shredded", "by": "ops", **fields}
 
-    assert found.missing == ((3, reason),)
-
-
-def test_a_new_disk_under_an_old_id_proves_nothing() -> None:
-    lives = {1: life(1), 2: life(2), 3: life(3, b"other")}
-
-    assert judged(lives=lives).missing == ((3, "has had another disk since its scan"),)
-    # One that is away keeps the proof it gave.
-    assert judged(lives={1: life(1), 2: life(2)}).is_verified
+    with pytest.raises(InvalidRequest, match=why):
+        changes.with_lost_broker(
+            at_stage(Stage.UNLINKED), broker_id=3, salt=SALT, now_ms=T0, **given
+        )
 
 
-def test_the_newest_scan_counts() -> None:
-    again = [proof(3, hits=1, scanned_ms=1), proof(3, scanned_ms=2)]
+def test_acceptance_of_a_file_counts_for_the_broker_it_was_found_on() -> None:
+    dirty = {"residue": 1, "residue_files": (FileHits("0/x", 1),)}
+    two, three = scan(2, "b", **dirty), scan(3, "c", **dirty)
+    erasure = at_stage(Stage.UNLINKED)
 
-    assert judged(proofs=[proof(1), proof(2), *again]).is_verified
+    accepted = changes.with_exception(
+        erasure, two, file="0/x", reason="old", by="ops", salt=SALT, now_ms=T0
+    )
 
-
-def test_old_news_of_assignments_changes_nothing() -> None:
-    found = hosting((3, (1, 2)), (5, (2, 3)), (3, (1, 2)), (4, (9,)), (6, (2, 3)))
-
-    assert [each.partition_epoch for each in found.assignments] == [3, 5]
-    assert found.hosts() == {1: 3, 2: 3, 3: 5}
-
-
-def test_a_broker_that_comes_back_is_assigned_anew() -> None:
-    assert hosting((0, (1, 2)), (1, (1,)), (2, (1, 2))).hosts() == {1: 0, 2: 2}
+    assert changes.accepted_hits(two, accepted.exceptions) == 1
+    assert changes.accepted_hits(three, accepted.exceptions) == 0

@@ -1,7 +1,7 @@
 """Receipts: what they say, that no changed byte passes, and how they read."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ from ledgerstone.erasure.changes import with_evidence
 from ledgerstone.erasure.erasure import (
     Erasure,
     Evidence,
+    HostDisk,
+    HostedAt,
     KindCount,
     NameHits,
     PartitionEnd,
@@ -20,6 +22,7 @@ from ledgerstone.erasure.erasure import (
     RecordCounts,
     RecordSpan,
     ScanOutcome,
+    ScanProof,
     SearchedFiles,
     Stage,
 )
@@ -35,7 +38,7 @@ from ledgerstone.erasure.receipt_issue import issue
 from ledgerstone.erasure.receipt_text import render
 from ledgerstone.erasure.sealing import public_key_of, sign
 from ledgerstone.errors import InvariantViolation
-from tests.unit.erasure.making import KEY, SALT, SEED, T0, at_stage, requested
+from tests.unit.erasure.making import KEY, SALT, SEED, T0, at_stage, requested, scan
 
 PUBLIC_KEY = public_key_of(SEED)
 
@@ -211,7 +214,7 @@ def test_receipt_of_another_key_or_salt_is_refused(key: bytes, salt: bytes) -> N
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"version": 4}, "version '4'"),
+        ({"version": 5}, "version '5'"),
         ({"version": True}, "version 'True'"),
         ({"replicas": []}, "no replica was scanned"),
         ({"replicas": [{**REPLICA, "records": 1}]}, "not clean"),
@@ -282,6 +285,94 @@ def test_receipt_of_version_2_verifies_and_says_what_it_does_not_name() -> None:
         changed = bytearray(old)
         changed[at] ^= 1
         assert not verify(bytes(changed)).ok, at
+
+
+def test_receipt_of_version_3_verifies_and_says_that_it_speaks_of_one_node() -> None:
+    old = Path(__file__).with_name("receipt_version_3.json").read_bytes()
+
+    found = verify(old, public_key=PUBLIC_KEY, key=KEY, salt=SALT)
+
+    assert found.ok
+    assert "which life of a node made its scan" in found.notes[-1]
+    assert "12 files, 3456 bytes, 0 records" in render(parse(old))
+    for at in range(0, len(old), 7):
+        changed = bytearray(old)
+        changed[at] ^= 1
+        assert not verify(bytes(changed)).ok, at
+
+
+# -- several brokers ------------------------------------------------------------------------------
+
+
+def of_two_brokers() -> Erasure:
+    """Broker 3 is given up; its disk was never scanned."""
+    hosted = (HostedAt(0, 5, 2, 0, 12),)
+    scans = [
+        scan(node_id=each, proof=ScanProof(f"incarnation-{each}", 40 + each, (disk,), hosted, 1))
+        for each, disk in ((1, "disk-1"), (2, "disk-2"))
+    ]
+    disks = [HostDisk(each, f"disk-{each}") for each in (1, 2, 3)]
+    unlinked = changes.with_hosts(at_stage(Stage.UNLINKED), disks)
+    unlinked = changes.with_lost_broker(
+        unlinked, broker_id=3, reason="shredded", by="ops", salt=SALT, now_ms=T0
+    )
+    return changes.verified(unlinked, scans, recreated=(), elsewhere=(), now_ms=T0 + 800_000)
+
+
+def test_receipt_names_every_broker_with_its_life_and_its_disks() -> None:
+    made = receipt(of_two_brokers())
+
+    content = json.loads(made)
+    assert verify(made, public_key=PUBLIC_KEY).ok
+    assert [
+        (each["node_id"], each["incarnation_id"], each["broker_epoch"], each["directory_ids"])
+        for each in content["replicas"]
+    ] == [(1, "incarnation-1", 41, ["disk-1"]), (2, "incarnation-2", 42, ["disk-2"])]
+    assert content["replicas"][1]["hosted"] == [
+        {
+            "partition": 0,
+            "partition_epoch": 5,
+            "leader_epoch": 2,
+            "log_start_offset": 0,
+            "log_end_offset": 12,
+        }
+    ]
+    assert content["lost_brokers"] == [
+        {
+            "broker_id": 3,
+            "directory_ids": ["disk-3"],
+            "reason": "shredded",
+            "by": "ops",
+            "at": "2027-01-15T08:00:00.000Z",
+        }
+    ]
+    text = render(parse(made))
+    assert "incarnation incarnation-2, broker epoch 42, log directories disk-2" in text
+    assert "NOT SCANNED, given up by the operator" in text
+    assert "broker 3, log directories disk-3; by ops" in text
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda each: each | {"node_id": 1}, "a broker is listed twice"),
+        (lambda each: each | {"incarnation_id": None}, "without its incarnation"),
+        (lambda each: each | {"directory_ids": []}, "without its incarnation and its disks"),
+        (lambda each: each | {"broker_epoch": "42"}, "broker_epoch is a text"),
+        (lambda each: {k: v for k, v in each.items() if k != "hosted"}, "hosted is missing"),
+    ],
+)
+def test_signed_receipt_of_several_brokers_that_proves_nothing_is_refused(
+    change: Callable[[dict[str, Any]], dict[str, Any]], reason: str
+) -> None:
+    content = json.loads(receipt(of_two_brokers()))
+    content["replicas"][1] = change(content["replicas"][1])
+    content.pop("signature")
+    made = canonical({**content, "signature": sign(SEED, canonical(content)).hex()})
+
+    (refusal,) = verify(made).reasons
+
+    assert reason in refusal
 
 
 OUTPUT = {
@@ -378,7 +469,12 @@ def test_receipt_made_on_a_virtual_clock_says_so_wherever_it_is_shown() -> None:
 
 def test_key_that_is_nowhere_gets_a_signed_statement_of_the_search() -> None:
     looked = SearchedFiles(
-        records=0, files=7, scanned_bytes=900, started_ms=T0 + 1000, ended_ms=T0 + 2000
+        records=0,
+        files=7,
+        scanned_bytes=900,
+        started_ms=T0 + 1000,
+        ended_ms=T0 + 2000,
+        node_ids=(1, 2),
     )
     erasure = changes.not_found(
         requested(), note="nowhere", now_ms=T0 + 3000, looked_at=looked, ends=[PartitionEnd(0, 9)]
@@ -391,6 +487,7 @@ def test_key_that_is_nowhere_gets_a_signed_statement_of_the_search() -> None:
     assert content["searched"] == {
         "partitions": 1, "files": 7, "bytes": 900, "records": 0,
         "started_at": "2027-01-15T08:00:01.000Z", "ended_at": "2027-01-15T08:00:02.000Z",
+        "node_ids": [1, 2],
     }  # fmt: skip
     assert "none had the key" in content["statement"]
     assert any("they were not searched" in text for text in content["not_covered"])

@@ -97,6 +97,7 @@ class ApiKey(IntEnum):
     DESCRIBE_SHARE_GROUP_OFFSETS = 90
     ALTER_SHARE_GROUP_OFFSETS = 91
     DELETE_SHARE_GROUP_OFFSETS = 92
+    ERASURE_WORK = 30100
 
 
 class Api(NamedTuple):
@@ -197,4 +198,5 @@ APIS: Final = {
     90: Api("DescribeShareGroupOffsets", None, 0, 1, 0),
     91: Api("AlterShareGroupOffsets", None, 0, 0, 0),
     92: Api("DeleteShareGroupOffsets", None, 0, 0, 0),
+    30100: Api("ErasureWork", "erasure_work", 0, 0, 0),
 }

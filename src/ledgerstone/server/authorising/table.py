@@ -124,6 +124,7 @@ RULES: Final[Mapping[int, Rule]] = {
     ApiKey.SHARE_GROUP_HEARTBEAT: open_to_all,
     ApiKey.LIST_CONFIG_RESOURCES: needs(AclOperation.DESCRIBE_CONFIGS),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: metadata_rules.describe_topic_partitions,
+    ApiKey.ERASURE_WORK: _CLUSTER_ACTION,
 }
 
 # On listeners for controllers; the rest of them is for nodes of the cluster alone.

@@ -31,6 +31,7 @@ from ledgerstone.server.broker_life.agent import AskController, LifeAgent
 from ledgerstone.server.broker_life.controller_registration import ControllerRegistering
 from ledgerstone.server.broker_life.machine import BrokerLife, LifeSettings
 from ledgerstone.server.calls import Calls
+from ledgerstone.server.erasing.others import Links
 from ledgerstone.server.forwarding import FORWARDING, HEARTBEATS, Forwarding
 from ledgerstone.server.replicating.agent import EXPRESS_PURPOSE, PURPOSE, Replicating
 from ledgerstone.storage.log_dirs import LogDirs
@@ -49,6 +50,7 @@ class ClusterMembership:
     replicating: Replicating | None = None
     # Of the coordinators of a broker, also in `calls`.
     coordinators: "CoordinatorCalls | None" = None
+    erasures: Links | None = None
 
 
 class CoordinatorCalls(NamedTuple):
@@ -99,14 +101,22 @@ def membership_of(
     cluster, life, registering, replicating = config.cluster, None, None, None
     names = cluster.controller_listener_names
     forwarding, calls = forwarding_for(config, clock, leader)
-    coordinators = None
+    coordinators, erasures = None, None
     if cluster.is_broker:
         coordinators = _coordinator_calls(config, clock)
         calls += coordinators
+        erasure_calls = _erasure_calls(config, clock)
+        calls += erasure_calls
         own = [each for each in advertised if each.name not in names]
         registration = _broker_registration(config, dice, log_dirs, own)
         machine = BrokerLife(registration, _life_settings(config), clock.monotonic_ms())
         life = LifeAgent(machine, clock=clock, ask=ask, applied_offset=applied_offset)
+        erasures = Links(
+            *erasure_calls,
+            listener=cluster.inter_broker_listener_name,
+            incarnation_id=registration.incarnation_id,
+            broker_epoch=lambda: machine.broker_epoch,
+        )
         fetching = _replication_calls(config, clock, PURPOSE)
         express = _replication_calls(config, clock, EXPRESS_PURPOSE)
         calls = (*calls, *fetching, *express)
@@ -130,6 +140,7 @@ def membership_of(
         registering=registering,
         replicating=replicating,
         coordinators=coordinators,
+        erasures=erasures,
     )
 
 
@@ -193,6 +204,16 @@ def _coordinator_calls(config: BrokerConfig, clock: Clock) -> CoordinatorCalls:
         Calls("coordinator", clock, client_id=marker_sender, listener=listener),
         Calls("verification", clock, client_id="AddPartitionsManager", listener=listener),
     )
+
+
+def _erasure_calls(config: BrokerConfig, clock: Clock) -> tuple[Calls, Calls]:
+    """Calls of the JSON API wait for the journal, and have a connection of their own."""
+    listener = config.cluster.inter_broker_listener_name or ""
+    first, second = (
+        Calls(purpose, clock, client_id=f"broker-{config.node_id}-{purpose}", listener=listener)
+        for purpose in ("erasures", "erasures-api")
+    )
+    return first, second
 
 
 def _broker_registration(

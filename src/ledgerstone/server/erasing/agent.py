@@ -5,7 +5,7 @@ Grade D. The journal says which erasures there are, and whoever leads it runs th
 
 import logging
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.key_print import journal_key_of
@@ -16,10 +16,15 @@ from ledgerstone.metadata.delta import Delta
 from ledgerstone.metadata.image import NO_LEADER
 from ledgerstone.replication.leadership import Leadership, LeadershipChanged
 from ledgerstone.server.effects import AskVerifier, Clean, Effect, StartScan, Unlink
+from ledgerstone.server.erasing.attempts import Attempts
+from ledgerstone.server.erasing.host import groups_here
 from ledgerstone.server.erasing.journal_topic import JOURNAL
 from ledgerstone.server.erasing.needs import UnlinksSoon
+from ledgerstone.server.erasing.next_steps import survey_plan
 from ledgerstone.server.erasing.requests import ErasureRequests
 from ledgerstone.server.erasing.scans import ScanFailed
+from ledgerstone.server.erasing.sharing import SecretsSharing
+from ledgerstone.server.erasing.survey import Survey, Surveys
 from ledgerstone.server.erasing.sweep import Sweeps
 from ledgerstone.server.erasing.work import DISK_REFUSED, ErasingWork
 from ledgerstone.server.results import (
@@ -29,6 +34,7 @@ from ledgerstone.server.results import (
     VerifierSaid,
     is_last,
 )
+from ledgerstone.types import TopicPartition
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -40,12 +46,30 @@ class Erasing(ErasingWork):
     unlinking: UnlinksSoon
     requests: ErasureRequests = field(init=False)
     sweeps: Sweeps = field(init=False)
+    surveys: Surveys = field(init=False)
+    sharing: SecretsSharing = field(init=False)
+    attempts: Attempts[Any] = field(init=False)  # of pages, for other brokers
+    _is_surveyed: bool = False
+    # Of the journal, when replicas were last asked for their secrets.
+    _shared_epoch: int | None = None
     # The journal is not here: another broker leads it, or its end is not committed yet.
     _is_away: bool = False
 
     def __post_init__(self) -> None:
-        self.requests = ErasureRequests(self)
+        ErasingWork.__post_init__(self)
+        self.sharing = SecretsSharing(
+            clock=self.clock,
+            dice=self.dice,
+            fs=self.log_dirs.fs,
+            path=lambda: self.keys_path,
+            others=self.others,
+            on_taken=self._secrets_taken,
+        )
+        self.requests = ErasureRequests(self, self.sharing)
         self.sweeps = Sweeps(self, self.unlinking)
+        self.attempts = Attempts(self.clock)
+        self.surveys = Surveys(clock=self.clock, others=self.others)
+        self.journal.on_change = self.became
 
     # -- as an agent --------------------------------------------------------------------------
 
@@ -53,8 +77,15 @@ class Erasing(ErasingWork):
     def next_deadline_ms(self) -> int | None:
         if self.scans.has_wanted:
             return 0
-        look_ms = self.scans.watch.next_look_ms
-        return look_ms if self.due_ms is None else min(self.due_ms, look_ms)
+        times = (
+            self.scans.watch.next_look_ms,
+            self.due_ms,
+            self.jobs.next_deadline_ms,
+            self.writer.next_deadline_ms,
+            self.attempts.next_deadline_ms,
+            self.sharing.next_deadline_ms if self.others.links is not None else None,
+        )
+        return min(each for each in times if each is not None)
 
     def tick(self) -> list[Effect]:
         return list(self._tick())
@@ -64,12 +95,42 @@ class Erasing(ErasingWork):
         if self.due_ms is not None and now_ms >= self.due_ms:
             self.due_ms = None
             if self.trouble is None:
-                self.sweeps.look()
+                self._look()
+        self.jobs.tick()
+        self.writer.tick()
+        self.attempts.tick()
+        if self.others.links is not None:
+            self.sharing.tick()
         timeout_ms = self.cleaning.settings.worker_timeout_ms
         yield from self.scans.give_up_silent(now_ms=now_ms, timeout_ms=timeout_ms)
         yield from self.scans.take_wanted()
         to_ask, self.to_ask = self.to_ask, []
         yield from to_ask
+
+    def _look(self) -> None:
+        """With other brokers, they are asked first; a look that goes on has asked."""
+        if self.is_alone or self._is_surveyed:
+            self._is_surveyed = False
+            self.sweeps.look()
+            self._is_surveyed = self.sweeps.is_under_way
+        elif not self.surveys.is_under_way and self.journal.unfinished:
+            plan, own = survey_plan(self), Survey()
+            for topic in plan.group_topics:
+                own.add_groups(topic, *groups_here(self, topic))
+            own.loaded.update(self.offsets.loaded())
+            self.surveys.begin(plan, own, self._surveyed)
+
+    def _surveyed(self, survey: Survey) -> None:
+        self.survey, self._is_surveyed, self.due_ms = survey, True, 0
+
+    def partition_moved(self, tp: TopicPartition) -> None:
+        """The high watermark of a partition, or its lead: a tombstone may be committed by now."""
+        self.writer.moved(tp)
+
+    def _secrets_taken(self) -> None:
+        """They came from another broker: if the journal is here, it may have waited for them."""
+        if self.trouble is not None and self._is_led_here:
+            self.load()
 
     def completed(self, effect: Effect, result: Result) -> list[Effect]:
         match effect, result:
@@ -94,8 +155,19 @@ class Erasing(ErasingWork):
         if not self._is_led_here:
             # Another broker has made the journal, or it has moved on to a third one.
             self._let_go()
+        self._share()
         self.something_happened()
         return []
+
+    def _share(self) -> None:
+        """Replicas of the journal may be others now, or back: each is asked what it has."""
+        journal = self.image().partition(*JOURNAL)
+        if journal is None or self.others.links is None:
+            return
+        if journal.leader_epoch != self._shared_epoch:
+            self._shared_epoch = journal.leader_epoch
+            self.sharing.held.clear()
+        self.sharing.look_now()
 
     # -- life cycle ---------------------------------------------------------------------------
 
@@ -107,13 +179,16 @@ class Erasing(ErasingWork):
             return
         if not self.journal.is_committed:
             self._is_away = True
-            self._stopped("the journal is not committed to its end yet")
+            self.trouble = self.loads = "the journal is not committed to its end yet"
             return
-        self._is_away, self.trouble = False, None
+        self._is_away, self.trouble, self.loads = False, None, None
+        self.is_elsewhere = False
         try:
             self._load()
         except DISK_REFUSED as error:
             self._stopped(f"{error}")
+        if not self.is_alone:
+            self.journal.suspect_sealed_copies()
         if self.journal.unfinished:
             self.look_now()
 
@@ -130,10 +205,18 @@ class Erasing(ErasingWork):
         if leader in (NO_LEADER, self.config.node_id):
             reason = "the journal is offline"
         if not self._is_away or self.trouble != reason:
-            self._is_away = True
+            self._is_away, self.loads = True, None
             self.journal, self.secrets = self.journal.blank(), None
             self.sweeps.forget()
-            self._stopped(reason)
+            self.surveys.forget()
+            self._is_surveyed = False
+            self.forget_work()
+            # With a leader all is as it should be: another broker does the work.
+            self.is_elsewhere = leader != NO_LEADER
+            if self.is_elsewhere:
+                self.trouble = reason
+            else:
+                self._stopped(reason)
 
     def _load(self) -> None:
         path = self.keys_path

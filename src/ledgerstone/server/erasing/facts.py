@@ -46,6 +46,16 @@ class Obstacle(NamedTuple):
     opens_at_ms: int | None = None
 
 
+class About(NamedTuple):
+    """What is asked about a tombstone: where it is, and for which stage of its erasure."""
+
+    topic: str
+    partition: int
+    offset: int
+    stage: Stage
+    since_ms: int  # when the stage was reached
+
+
 class Leftover(NamedTuple):
     """A file that is no longer part of the log. `since_ms` is 0 where nobody knows."""
 
@@ -107,6 +117,8 @@ class Look:
     sights: TombstoneSights
     asked: dict[TopicPartition, tuple[int, PassTicket]]
     aborting: dict[tuple[int, int], int]
+    # With other brokers, one of them may be the coordinator of a transaction nobody here knows.
+    is_alone: bool = True
     _appraisals: dict[TopicPartition, Appraisal] = field(default_factory=dict)
     _leftovers: dict[TopicPartition, list[Leftover]] = field(default_factory=dict)
     _committed: dict[str, Committed] = field(default_factory=dict)
@@ -129,45 +141,47 @@ class Look:
             tp = TopicPartition(erasure.topic, tombstone.partition)
             partition = self.partitions.find(tp)
             if partition is not None:
-                found[tombstone.partition] = self._about(erasure, partition, tombstone)
+                found[tombstone.partition] = self.about(partition, about_of(erasure, tombstone))
         return found
 
-    def _about(
-        self, erasure: Erasure, partition: Partition, tombstone: Tombstone
-    ) -> PartitionFacts:
+    def about(self, partition: Partition, asked: About) -> PartitionFacts:
+        """A replica that is hosted here."""
         log, tp = partition.log, partition.topic_partition
         first_dirty = self._appraise(log).log.first_dirty_offset
         is_there, horizon_ms = True, None
-        if first_dirty > tombstone.offset:
-            is_there, horizon_ms = self.sights.look(log, tombstone.offset)
-        if not is_there and self._is_swapping(log, erasure):
+        if first_dirty > asked.offset:
+            is_there, horizon_ms = self.sights.look(log, asked.offset)
+        is_compacting = asked.stage in (Stage.TOMBSTONED, Stage.STAMPED)
+        if not is_there and is_compacting and self._is_swapping(log):
             is_there = True
         obstacle = None
-        if erasure.stage in (Stage.TOMBSTONED, Stage.STAMPED) and is_there:
-            obstacle = self._obstacle(partition, tombstone.offset, horizon_ms)
+        if is_compacting and is_there:
+            obstacle = self._obstacle(partition, asked.offset, horizon_ms)
         leftovers = []
-        if erasure.stage is Stage.REMOVED:
-            leftovers = [each for each in self.leftovers(log) if each.since_ms <= erasure.stage_ms]
+        if asked.stage is Stage.REMOVED:
+            leftovers = [each for each in self.leftovers(log) if each.since_ms <= asked.since_ms]
+        elif asked.stage is Stage.UNLINKED:
+            # Of the journal: a sealed key may be in whatever is there.
+            leftovers = self.leftovers(log)
+            obstacle = self.why_no_pass(partition)
         times = [each.goes_at_ms for each in leftovers]
         return PartitionFacts(
             log_start_offset=log.log_start_offset,
             first_dirty_offset=first_dirty,
             tombstone_is_there=is_there,
             horizon_ms=horizon_ms,
-            last_pass_started_ms=self._last_try_ms(log, tombstone.offset),
+            last_pass_started_ms=self._last_try_ms(log, asked.offset),
             pass_is_pending=self.is_pending(tp),
             waits_for=obstacle.text if obstacle else None,
             opens_at_ms=obstacle.opens_at_ms if obstacle else None,
-            abortable_txns=self._abortable(log, tombstone.offset) if obstacle else (),
+            abortable_txns=self._abortable(log, asked.offset) if obstacle else (),
             leftovers_since_ms=min((each.since_ms for each in leftovers), default=None),
             leftovers_go_at_ms=_latest(times),
         )
 
-    def _is_swapping(self, log: PartitionLog, erasure: Erasure) -> bool:
+    def _is_swapping(self, log: PartitionLog) -> bool:
         """The files that held the tombstone are told when to go only after the swap is synced:
         until then a removal would seem older than what it left behind."""
-        if erasure.stage not in (Stage.TOMBSTONED, Stage.STAMPED):
-            return False
         return any(each.goes_at_ms is None for each in self.leftovers(log))
 
     def _last_try_ms(self, log: PartitionLog, offset: int) -> int | None:
@@ -237,7 +251,7 @@ class Look:
         text = f"{open_txns[0]}; nothing from there on is cleaned until it ends"
         if self._asked_to_abort_ms(open_txns[0]) is not None:
             text += "; it is being aborted"
-        elif open_txns[0].owner is None:
+        elif open_txns[0].owner is None and self.is_alone:
             text += "; `ledgerstone transactions abort` can end it"
         return Obstacle(text)
 
@@ -246,15 +260,19 @@ class Look:
             BlockingTxn(each.producer_id, each.first_offset)
             for each in self.cleaning.open_txns(log)
             if each.first_offset < offset
-            and each.owner is not None
+            and (each.owner is not None or not self.is_alone)
             and self._asked_to_abort_ms(each) is None
         )
 
     def _asked_to_abort_ms(self, open_txn: OpenTxn) -> int | None:
         """When somebody was asked last; None: never, or so long ago that it may have been lost."""
-        asked_ms = self.aborting.get((open_txn.producer_id, open_txn.first_offset))
-        is_recent = asked_ms is not None and self.clock.now_ms() < asked_ms + REST_MS
-        return asked_ms if is_recent else None
+        txn = BlockingTxn(open_txn.producer_id, open_txn.first_offset)
+        return self.aborting[txn] if self.is_aborting(txn) else None
+
+    def is_aborting(self, txn: BlockingTxn) -> bool:
+        """Whether somebody was asked just now to abort it."""
+        asked_ms = self.aborting.get(txn)
+        return asked_ms is not None and self.clock.now_ms() < asked_ms + REST_MS
 
     def _too_young(self, log: PartitionLog, offset: int) -> Obstacle | None:
         lag_ms, facts = log.config.min_compaction_lag_ms, self._appraise(log).facts
@@ -314,6 +332,10 @@ class Look:
 
     def deleted_topic(self, topic: str) -> dict[int, PartitionFacts]:
         """Of a topic that is gone: each partition whose files are not."""
+        return {number: files_left(due) for number, due in self.left_of(topic).items()}
+
+    def left_of(self, topic: str) -> dict[int, int | None]:
+        """Partitions that are not hosted here, and whose files are; until when, if known."""
         found: dict[int, int | None] = {}
         for tp in (log.topic_partition for log in self.log_dirs.logs()):
             if tp.topic == topic and self.partitions.find(tp) is None:
@@ -321,16 +343,24 @@ class Look:
         for path, due_ms in self.log_dirs.doomed.items():
             if (number := _partition_of_doomed(name_of(path), topic)) is not None:
                 found[number] = due_ms
-        return {
-            number: PartitionFacts(
-                log_start_offset=INT64_MAX,
-                first_dirty_offset=INT64_MAX,
-                tombstone_is_there=False,
-                leftovers_since_ms=0,
-                leftovers_go_at_ms=due_ms,
-            )
-            for number, due_ms in sorted(found.items())
-        }
+        return dict(sorted(found.items()))
+
+
+def about_of(erasure: Erasure, tombstone: Tombstone) -> About:
+    place = (erasure.topic, tombstone.partition, tombstone.offset)
+    return About(*place, erasure.stage, erasure.stage_ms)
+
+
+def files_left(due_ms: int | None, node_id: int | None = None) -> PartitionFacts:
+    """Of a partition that is gone: only what is left of its files counts."""
+    return PartitionFacts(
+        log_start_offset=INT64_MAX,
+        first_dirty_offset=INT64_MAX,
+        tombstone_is_there=False,
+        leftovers_since_ms=0,
+        leftovers_go_at_ms=due_ms,
+        node_id=node_id,
+    )
 
 
 def _partition_of_doomed(name: str, topic: str) -> int | None:

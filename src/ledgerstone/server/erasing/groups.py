@@ -5,7 +5,7 @@ erasure, and what that takes is remembered. Contract: erasure/README.md, "Known 
 """
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -13,7 +13,7 @@ from ledgerstone.cleaner.tombstone_ledger import MAX_MISSED, TombstoneLedger
 from ledgerstone.coordinator.offsets import CommittedOffset
 from ledgerstone.dataclasses import dataclass, field, replace
 from ledgerstone.erasure.changes import group_name
-from ledgerstone.erasure.erasure import Erasure
+from ledgerstone.erasure.erasure import Erasure, Tombstone
 from ledgerstone.erasure.facts import GroupPosition
 from ledgerstone.erasure.outputs import GroupReading
 from ledgerstone.server.erasing.facts import Look
@@ -22,6 +22,17 @@ from ledgerstone.types import TopicPartition
 
 # Whoever can connect can make groups; those that are known already and pipelines come first.
 MAX_LOOKED_AT: Final = 1024
+
+
+class LedgerFacts(NamedTuple):
+    """What passes over a partition wrote down of groups that missed a tombstone."""
+
+    missed: tuple[tuple[str, int], ...] = ()
+    removed_ms: int | None = None
+    is_full: bool = False  # its silence proves nothing
+
+
+Ledgers = Callable[[Tombstone], LedgerFacts | None]
 
 
 class GroupsSeen(NamedTuple):
@@ -44,7 +55,13 @@ class GroupWatch:
     _names: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def seen(
-        self, look: Look, erasure: Erasure, salt: bytes | None, *, topic_exists: bool
+        self,
+        look: Look,
+        ledgers: Ledgers,
+        erasure: Erasure,
+        salt: bytes | None,
+        *,
+        topic_exists: bool,
     ) -> GroupsSeen:
         """Of a topic that came back under its name nothing is said: those are other offsets."""
         if salt is None or not look.offsets.are_loaded():
@@ -54,7 +71,7 @@ class GroupWatch:
         names = Names(erasure, salt, self._names.setdefault(erasure.id, {}))
         listed = self._readings.get(erasure.id, (erasure.readings, 0))[0]
         committed = look.committed_on(erasure.topic)
-        return groups_seen(look, erasure, committed, names, {each.group for each in listed})
+        return groups_seen(ledgers, erasure, committed, names, {each.group for each in listed})
 
     def noted(self, erasure: Erasure) -> Erasure:
         self._readings[erasure.id] = _readings_of(erasure)
@@ -92,7 +109,7 @@ class Names(NamedTuple):
 
 
 def groups_seen(
-    look: Look, erasure: Erasure, committed: Committed, names: Names, known: Collection[str]
+    ledgers: Ledgers, erasure: Erasure, committed: Committed, names: Names, known: Collection[str]
 ) -> GroupsSeen:
     """`committed` is what groups have committed on the erasure's topic, under its own id; `known`
     are those that looks before have listed."""
@@ -109,22 +126,21 @@ def groups_seen(
     missed: dict[tuple[str, int], int] = {}
     removed_ms: dict[int, int] = {}
     for tombstone in erasure.tombstones:
-        number, tp = tombstone.partition, TopicPartition(erasure.topic, tombstone.partition)
+        number = tombstone.partition
         for group_id in looked_at:
             at = committed[group_id].get(number)
             if at is not None:
                 name = names.of(group_id)
                 answers, at_ms = is_pipeline(at.metadata), at.commit_timestamp_ms
                 found.append(GroupPosition(name, number, at.offset, answers, at_ms))
-        partition = look.partitions.find(tp)
-        if partition is None:
+        ledger = ledgers(tombstone)
+        if ledger is None:
             continue
-        ledger = look.cleaning.files.ledger(partition.log)
-        for group_id, offset in _missed(ledger, tombstone.offset):
+        for group_id, offset in ledger.missed:
             missed[names.of(group_id), number] = offset
-        if ledger.removed_at_ms is not None:
-            removed_ms[number] = ledger.removed_at_ms
-        if len(ledger.missed) >= MAX_MISSED:
+        if ledger.removed_ms is not None:
+            removed_ms[number] = ledger.removed_ms
+        if ledger.is_full:
             full.append(number)
     more = len(readers) - len(looked_at)
     return GroupsSeen(True, _merged(found), missed, removed_ms, tuple(full), more)
@@ -145,12 +161,24 @@ def _merged(found: list[GroupPosition]) -> tuple[GroupPosition, ...]:
     return tuple(slowest.values())
 
 
-def _missed(ledger: TombstoneLedger, offset: int) -> Iterator[tuple[str, int]]:
+def own_ledger(look: Look, topic: str, tombstone: Tombstone) -> LedgerFacts | None:
+    """Of a partition that is hosted here."""
+    partition = look.partitions.find(TopicPartition(topic, tombstone.partition))
+    if partition is None:
+        return None
+    ledger = look.cleaning.files.ledger(partition.log)
+    is_full = len(ledger.missed) >= MAX_MISSED
+    return LedgerFacts(missed_in(ledger, tombstone.offset), ledger.removed_at_ms, is_full)
+
+
+def missed_in(ledger: TombstoneLedger, offset: int) -> tuple[tuple[str, int], ...]:
     """Groups that had not read what passes removed around `offset`. Those that a pass has only
     announced are among them: where it died, nobody knows whether it came so far."""
-    for each in ledger.missed:
-        if each.first_offset <= offset <= each.last_offset:
-            yield each.group_id, each.committed_offset
+    return tuple(
+        (each.group_id, each.committed_offset)
+        for each in ledger.missed
+        if each.first_offset <= offset <= each.last_offset
+    )
 
 
 def is_pipeline(metadata: str) -> bool:

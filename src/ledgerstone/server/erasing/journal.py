@@ -9,7 +9,7 @@ erasure/README.md, "Journal" and "Chain".
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -52,7 +52,13 @@ _BATCH_BYTES: Final = 1 << 20
 
 
 class ChangeInFlight(LogStorageError):
-    """Replicas have to take the last change first; it is true then, whoever asked for it."""
+    """Replicas have to take the last change first; it is true then, whoever asked for it.
+
+    `is_written`: this very change is in the log, and waits for them."""
+
+    def __init__(self, *, is_written: bool) -> None:
+        super().__init__(f"{JOURNAL}: a change is written and not committed yet")
+        self.is_written = is_written
 
 
 class SealedAt(NamedTuple):
@@ -78,6 +84,8 @@ class ErasureJournal:
     log_dir: LogDir
     topic: JournalTopic
     appends: Appends
+    # Told of each erasure that a committed change has made; not at a load.
+    on_change: Callable[[Erasure], None] = lambda erasure: None
     book: ErasureBook = field(default_factory=ErasureBook)
     # What the secrets were whose prints the book holds: their public key, hexadecimal.
     secrets_name: str | None = None
@@ -100,7 +108,11 @@ class ErasureJournal:
     def blank(self) -> "ErasureJournal":
         """A journal of the same topic of which nothing is read yet."""
         return ErasureJournal(
-            clock=self.clock, log_dir=self.log_dir, topic=self.topic, appends=self.appends
+            clock=self.clock,
+            log_dir=self.log_dir,
+            topic=self.topic,
+            appends=self.appends,
+            on_change=self.on_change,
         )
 
     # -- life cycle ---------------------------------------------------------------------------
@@ -122,7 +134,7 @@ class ErasureJournal:
         if chain is not None:
             if has_links and not chain.linked:
                 return False
-            problems += chain.problems_at_end()
+            problems += chain.problems_at_end(may_lack_mark=self.topic.is_replicated)
             chain.go_on_after(mark)
         self.chain = chain
         self._found(problems)
@@ -180,6 +192,17 @@ class ErasureJournal:
         self.topic.partition().log.flush()
         self._remember()
 
+    def suspect_sealed_copies(self) -> None:
+        """Other replicas may hold sealed keys that are compacted away here: of no erasure under way
+        it is known until all have been compacted from here on."""
+        partition = self.topic.hosted()
+        if partition is None:
+            return
+        end_offset = partition.log.log_end_offset
+        for erasure_id in self.unfinished:
+            if erasure_id not in self.sealed and self.get(erasure_id).sealed_key is None:
+                self.sealed[erasure_id] = SealedAt(end_offset, end_offset - 1)
+
     def append(self, erasures: Sequence[Erasure]) -> None:
         """Durable, then true."""
         self._append([record_of(each) for each in erasures])
@@ -207,7 +230,8 @@ class ErasureJournal:
         partition = self.topic.ensure_partition()
         assert self.chain is not None, "the journal without its chain"
         log = self._log_of(partition)
-        self._check_is_committed(log)
+        if len(log):
+            raise ChangeInFlight(is_written=False)
         if self._has_news:
             records = [*records, JournalRecord(BREAKS_KEY, encode_breaks(self.breaks))]
         now_ms = self.clock.now_ms()
@@ -227,7 +251,13 @@ class ErasureJournal:
             partition.log.flush()
             self.high_watermark_moved()
         self._has_news = False
-        self._check_is_committed(log)
+        if len(log):
+            raise ChangeInFlight(is_written=True)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether every change is committed."""
+        return self._log is None or not len(self._log)
 
     def high_watermark_moved(self) -> bool:
         """What is committed becomes true; True if anything did."""
@@ -236,6 +266,9 @@ class ErasureJournal:
         chunks = self._log.committed(self._partition.log.high_watermark)
         for offset, (key, value) in (each for placed in chunks for each in placed):
             self._replay(offset, key, value)
+            erasure = self.book.get(key.decode("ascii", "replace"))
+            if erasure is not None:
+                self.on_change(erasure)
         if chunks and not len(self._log):
             self._remember()
         return bool(chunks)
@@ -245,10 +278,6 @@ class ErasureJournal:
             append = partial(partition.append, acks=-1, origin=Origin.COORDINATOR)
             self._log, self._partition = StateLog(append), partition
         return self._log
-
-    def _check_is_committed(self, log: StateLog["_Placed"]) -> None:
-        if len(log):
-            raise ChangeInFlight(f"{JOURNAL}: a change is written and not committed yet")
 
     def _remember(self) -> None:
         """After the journal is synced, so that it is never behind what is remembered of it."""

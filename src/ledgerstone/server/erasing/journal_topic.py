@@ -8,6 +8,7 @@ from ledgerstone.dataclasses import dataclass
 from ledgerstone.erasure.journal import ERASURES_TOPIC
 from ledgerstone.errors import LogStorageError, NotController
 from ledgerstone.metadata.image import ConfigResource, MetadataImage, ResourceType
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage, MetadataRecord
 from ledgerstone.protocol.messages.create_topics import (
     CreateTopicsRequest,
@@ -55,6 +56,11 @@ class JournalTopic:
     def exists(self) -> bool:
         return ERASURES_TOPIC in self.image().topics
 
+    @property
+    def is_replicated(self) -> bool:
+        state = self.image().partition(*JOURNAL)
+        return state is not None and len(state.replicas) > 1
+
     def partition(self) -> Partition:
         """Of a topic that exists."""
         return self.partitions.get(JOURNAL)
@@ -70,21 +76,30 @@ class JournalTopic:
         return self.partition()
 
     def _ask_for_topic(self) -> None:
+        answers: list[str | None] = []
+        self.ask_for_topic(answers.append)
+        for why in answers:
+            if why is not None:
+                raise LogStorageError(why)
+
+    def ask_for_topic(self, on_answer: Callable[[str | None], None]) -> None:
+        """Told why it is not there; in a later turn where the controller is another node."""
         configs = [CreateTopicsRequestConfig(key, text) for key, text in self._configs.items()]
         topic = CreateTopicsRequestTopic(
             name=ERASURES_TOPIC,
             num_partitions=1,
-            replication_factor=self.replication_factor,
+            # A smaller cluster has fewer replicas; one whose brokers are down waits for them.
+            replication_factor=min(self.replication_factor, max(len(self.image().brokers), 1)),
             configs=configs,
         )
-        answers: list[ApiMessage] = []
-        request = CreateTopicsRequest(topics=[topic])
-        self.controller.ask(request, answers.append, by_broker=True)
-        for answer in answers:
+
+        def answered(answer: ApiMessage) -> None:
             assert isinstance(answer, CreateTopicsResponse)
-            if answer.topics[0].error_code:
-                why = answer.topics[0].error_message
-                raise LogStorageError(f"{ERASURES_TOPIC} cannot be created: {why}")
+            code, why = answer.topics[0].error_code, answer.topics[0].error_message
+            is_there = code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+            on_answer(None if is_there else f"{ERASURES_TOPIC} cannot be created: {why}")
+
+        self.controller.ask(CreateTopicsRequest(topics=[topic]), answered, by_broker=True)
 
     def restore_configs(self) -> None:
         """No client may weaken them; older brokers let them, and what is on disk may be older."""

@@ -24,6 +24,14 @@ class GroupOffsets(Protocol):
         ...
 
 
+class OwnOffsets(GroupOffsets, Protocol):
+    """Of the groups whose coordinator is this broker."""
+
+    def loaded(self) -> list[int]:
+        """Partitions of the offsets topic whose groups are known here."""
+        ...
+
+
 class EndsTransactions(Protocol):
     """The transaction coordinators hosted here."""
 

@@ -58,14 +58,17 @@ def _refusals(work: ErasingWork, erasure: Erasure) -> dict[str, str]:
     return {name: text[:_MAX_REFUSAL] for name, text in found.items() if text is not None}
 
 
-def supplement(work: ErasingWork, erasure: Erasure, evidence: Sequence[Evidence]) -> Erasure:
-    """Signed and written down before anybody sees it; a crash in between leaves nothing."""
+def supplemented(
+    work: ErasingWork, erasure: Erasure, evidence: Sequence[Evidence]
+) -> Erasure | None:
+    """Signed, and written down before anybody sees it; a crash in between leaves nothing. None
+    where nothing new is said."""
     from ledgerstone.erasure.supplement_issue import new_words, with_supplement
 
     assert work.secrets is not None, "erasures without secrets"
     words = new_words(erasure, evidence, salt=work.secrets.salt)
     if not words:
-        return erasure
+        return None
     successor = with_supplement(
         work.on_this_clock(erasure),
         words,
@@ -73,7 +76,6 @@ def supplement(work: ErasingWork, erasure: Erasure, evidence: Sequence[Evidence]
         signing_seed=work.secrets.signing_seed,
         now_ms=work.clock.now_ms(),
     )
-    work.keep([successor])
     made = successor.supplements[-1]
     _LOG.info(
         "erasure supplemented id=%s number=%d verdict=%s", erasure.id, made.number, made.verdict

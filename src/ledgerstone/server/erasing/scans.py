@@ -99,8 +99,11 @@ class SearchTicket(NamedTuple):
 @dataclass(slots=True)
 class SearchTickets:
     _tickets: dict[int, SearchTicket] = field(default_factory=dict)
+    _next_number: int = 1
 
-    def open(self, number: int, topic: str) -> SearchTicket:
+    def open(self, topic: str) -> SearchTicket:
+        number = self._next_number
+        self._next_number += 1
         self._tickets[number] = SearchTicket(number, topic)
         for oldest in list(self._tickets)[:-_TICKETS_KEPT]:
             del self._tickets[oldest]

@@ -6,29 +6,32 @@ effect and comes back through `Erasing`; tombstones are on disk before the journ
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from functools import partial
+from typing import Final
 
-from ledgerstone.client.partitioner import partition_of
+from ledgerstone.dataclasses import replace
 from ledgerstone.erasure import changes
 from ledgerstone.erasure.audit_headers import ID_HEADER, headers_of
-from ledgerstone.erasure.erasure import (
-    AskedAbort,
-    Erasure,
-    PartitionEnd,
-    ReplicaScan,
-    SearchedFiles,
-    Tombstone,
+from ledgerstone.erasure.erasure import AskedAbort, Erasure, ReplicaScan, Stage, Tombstone
+from ledgerstone.erasure.facts import PartitionFacts, SearchOutcome
+from ledgerstone.erasure.host_messages import (
+    MAX_KEYS,
+    MAX_WRITES,
+    ScanOrder,
+    TombstoneQuestion,
+    TombstoneWrite,
+    WorkKind,
+    WrittenTombstone,
+    decoded,
+    encoded,
+    keys_json,
+    scans_of,
+    writes_json,
+    written_of,
 )
-from ledgerstone.erasure.facts import SearchOutcome
+from ledgerstone.erasure.hosting import unknown_replica
 from ledgerstone.erasure.life import REST_MS
-from ledgerstone.erasure.scan_plan import (
-    DEFAULT_MAX_PLACES,
-    KeyPrints,
-    ResiduePlan,
-    ScanReport,
-    SearchPlan,
-    SearchReport,
-)
+from ledgerstone.erasure.scan_plan import KeyPrints
 from ledgerstone.erasure.steps import (
     AbortOpen,
     Advance,
@@ -42,19 +45,18 @@ from ledgerstone.erasure.steps import (
     WaitStep,
     WriteTombstones,
 )
-from ledgerstone.errors import CorruptRecord, KafkaError, MessageTooLarge, StorageError
-from ledgerstone.records.builder import RecordHeaders, build_batch
-from ledgerstone.records.validation import Origin
-from ledgerstone.replication.partition import Partition
-from ledgerstone.server.erasing.facts import Look
+from ledgerstone.errors import CorruptRecord, InvalidRequest
+from ledgerstone.server.erasing.facts import About, Look
+from ledgerstone.server.erasing.journal import SealedAt
 from ledgerstone.server.erasing.journal_topic import JOURNAL
-from ledgerstone.server.erasing.scans import ScanFailed, ScanResult, files_of
+from ledgerstone.server.erasing.looking import scan_here
+from ledgerstone.server.erasing.others import Said, Unanswered
+from ledgerstone.server.erasing.scans import ScanFailed
 from ledgerstone.server.erasing.work import ErasingWork
-from ledgerstone.storage.filenames import parse_file_name
 from ledgerstone.types import TopicPartition
+from ledgerstone.uuid_text import uuid_to_text
 
 _LOG: Final = logging.getLogger(__name__)
-_DISK_REFUSED: Final = (OSError, StorageError, KafkaError)
 
 
 def what_for(step: Step) -> tuple[str | None, int | None]:
@@ -72,101 +74,7 @@ def what_for(step: Step) -> tuple[str | None, int | None]:
             return None, None
 
 
-# -- the search -----------------------------------------------------------------------------------
-
-
-class _Started(NamedTuple):
-    """A search that is under way, and how far its partitions reached when it began."""
-
-    topic: str
-    ends: tuple[PartitionEnd, ...]
-    at_ms: int
-
-
-def search(work: ErasingWork, topic: str, ids: Sequence[str]) -> None:
-    erasures = [work.journal.get(each) for each in ids]
-    secrets = work.secrets
-    assert secrets is not None, "erasures without secrets"
-    files = files_of(work.image(), work.partitions, topic)
-    ends = tuple(
-        PartitionEnd(log.topic_partition.partition, log.log_end_offset)
-        for each in files
-        if (log := work.log_dirs.log(each.topic_partition)) is not None
-    )
-    plan = SearchPlan(
-        partitions=files,
-        keys=KeyPrints.under(secrets.print_key, [each.key_print for each in erasures]),
-        max_places=max(DEFAULT_MAX_PLACES, 8 * len(ids)),
-        bytes_per_second=work.cleaning.settings.bytes_per_second,
-    )
-    for each in ids:
-        work.in_flight[each] = f"a search of {topic} is under way"
-    work.searching[topic] = None
-    started = _Started(topic, ends, work.clock.now_ms())
-    work.scans.start(plan, lambda result: _searched(work, started, ids, result))
-
-
-def _searched(
-    work: ErasingWork,
-    started: _Started,
-    ids: Sequence[str],
-    result: ScanResult,
-) -> None:
-    work.searching.pop(started.topic, None)
-    work.look_now()
-    for index, erasure_id in enumerate(ids):
-        work.in_flight.pop(erasure_id, None)
-        erasure = work.journal.book.get(erasure_id)
-        # It may have been cancelled meanwhile.
-        if erasure is not None and erasure.sealed_key is not None:
-            now_ms = work.clock.now_ms()
-            work.searches[erasure_id] = _outcome(work, erasure, index, started, result, now_ms)
-
-
-def _outcome(
-    work: ErasingWork,
-    erasure: Erasure,
-    index: int,
-    started: _Started,
-    result: ScanResult,
-    now_ms: int,
-) -> SearchOutcome:
-    ends = started.ends
-    if not isinstance(result, SearchReport):
-        reason = result.reason if isinstance(result, ScanFailed) else "it was no search"
-        return SearchOutcome(home_partition=0, ends=ends, ended_ms=now_ms, trouble=reason)
-    try:
-        key = _unsealed(work, erasure)
-    except CorruptRecord as error:
-        return SearchOutcome(home_partition=0, ends=ends, ended_ms=now_ms, trouble=str(error))
-    own = [
-        Tombstone(place.partition, place.offset, place.timestamp_ms)
-        for place in result.places
-        if place.print_index == index and place.erasure_id == erasure.id and _is_live(place.file)
-    ]
-    return SearchOutcome(
-        home_partition=partition_of(key, len(ends)),
-        ends=ends,
-        found=result.spans_of(index),
-        own_tombstones=tuple(own),
-        ended_ms=now_ms,
-        looked_at=SearchedFiles(
-            records=sum(span.records for span in result.spans_of(index)),
-            files=result.files,
-            scanned_bytes=result.scanned_bytes,
-            started_ms=started.at_ms,
-            ended_ms=now_ms,
-        ),
-        trouble=result.trouble,
-    )
-
-
-def _is_live(file: str) -> bool:
-    parsed = parse_file_name(file)
-    return parsed is not None and not parsed.suffix
-
-
-def _unsealed(work: ErasingWork, erasure: Erasure) -> bytes:
+def unsealed(work: ErasingWork, erasure: Erasure) -> bytes:
     # Imported where it is needed: a broker that erases nothing does without cryptography.
     from ledgerstone.erasure.sealing import unseal
 
@@ -179,79 +87,97 @@ def _unsealed(work: ErasingWork, erasure: Erasure) -> bytes:
 # -- tombstones -----------------------------------------------------------------------------------
 
 
-def write_tombstones(work: ErasingWork, writes: Mapping[str, WriteTombstones]) -> None:
-    """Written and synced, then written down."""
-    written: dict[str, list[Tombstone]] = {}
-    touched: dict[TopicPartition, Partition] = {}
-    for erasure_id, step in writes.items():
+class _Writes:
+    """Tombstones of many erasures, on their way to the leaders of their partitions.
+
+    What is written becomes part of what the search has found, so that the next look sees all
+    targets with their tombstones; what is refused makes the erasure search again."""
+
+    def __init__(self, work: ErasingWork) -> None:
+        self._work = work
+        self._era = work.era
+        self._by_leader: dict[int, list[TombstoneWrite]] = {}
+        self._left: dict[str, int] = {}
+
+    def add(self, erasure: Erasure, step: WriteTombstones) -> None:
+        work = self._work
         try:
-            written[erasure_id] = _write(work, erasure_id, step, touched)
-        except _DISK_REFUSED as error:
-            _failed(work, erasure_id, error)
-    now_ms = work.clock.now_ms()
-    successors = [
-        changes.tombstoned(work.journal.get(each), tombstones, now_ms=now_ms)
-        for each, tombstones in written.items()
-    ]
-    try:
-        for partition in touched.values():
-            # Crash here: the next search finds them by the erasure's id.
-            partition.log.flush()
-        work.keep(successors)
-    except _DISK_REFUSED:
-        for each in written:
-            work.searches.pop(each, None)
-        raise
+            key = unsealed(work, erasure)
+        except CorruptRecord as error:
+            _failed(work, erasure.id, str(error))
+            return
+        headers = headers_of(erasure)
+        short = tuple(each for each in headers if each[0] == ID_HEADER)
+        for number in step.partitions:
+            state = work.image().partition(erasure.topic, number)
+            leader = -1 if state is None else state.leader
+            write = TombstoneWrite(
+                erasure.topic, uuid_to_text(erasure.topic_id), number, key, tuple(headers), short,
+                erasure.id,
+            )  # fmt: skip
+            self._by_leader.setdefault(leader, []).append(write)
+        self._left[erasure.id] = len(step.partitions)
+        work.in_flight[erasure.id] = "tombstones are being written"
+
+    def send(self) -> None:
+        work, own_id = self._work, self._work.config.node_id
+        for leader, writes in self._by_leader.items():
+            for start in range(0, len(writes), MAX_WRITES):
+                some = writes[start : start + MAX_WRITES]
+                if leader == own_id:
+                    work.writer.write(some, partial(self._written, some))
+                else:
+                    content = {"what": "write", **writes_json(some)}
+                    work.jobs.start(leader, content, partial(self._heard, some))
+
+    def _heard(self, writes: Sequence[TombstoneWrite], result: bytes | Unanswered) -> None:
+        try:
+            if isinstance(result, Unanswered):
+                raise InvalidRequest(result.reason)
+            now_ms = self._work.clock.now_ms()
+            written = written_of(decoded(result), len(writes), now_ms=now_ms)
+        except InvalidRequest as error:
+            written = [WrittenTombstone(-1, 0, str(error)) for _ in writes]
+        self._written(writes, written)
+
+    def _written(
+        self, writes: Sequence[TombstoneWrite], written: Sequence[WrittenTombstone]
+    ) -> None:
+        work = self._work
+        if work.era != self._era:
+            return
+        for write, one in zip(writes, written, strict=True):
+            erasure_id, known = write.erasure_id, work.searches.get(write.erasure_id)
+            self._left[erasure_id] -= 1
+            if self._left[erasure_id] == 0:
+                work.in_flight.pop(erasure_id, None)
+            if one.offset < 0:
+                _failed(work, erasure_id, one.refusal)
+            elif known is not None and known.trouble is None:
+                tombstone = Tombstone(write.partition, one.offset, one.written_ms)
+                own = (*known.own_tombstones, tombstone)
+                work.searches[erasure_id] = known._replace(own_tombstones=own)
+        work.look_now()
 
 
-def _write(
-    work: ErasingWork,
-    erasure_id: str,
-    step: WriteTombstones,
-    touched: dict[TopicPartition, Partition],
-) -> list[Tombstone]:
-    erasure = work.journal.get(erasure_id)
-    key = _unsealed(work, erasure)
-    made = list(step.present)
-    for number in step.partitions:
-        partition = work.partitions.get(TopicPartition(erasure.topic, number))
-        touched[partition.topic_partition] = partition
-        now_ms = work.clock.now_ms()
-        made.append(Tombstone(number, _append(work, partition, erasure, key, now_ms), now_ms))
-    return made
+def write_tombstones(work: ErasingWork, writes: Mapping[str, WriteTombstones]) -> None:
+    """Written, synced and committed; then the next look writes it down."""
+    if not writes:
+        return
+    sending = _Writes(work)
+    for erasure_id, step in writes.items():
+        sending.add(work.journal.get(erasure_id), step)
+    sending.send()
 
 
-def _append(
-    work: ErasingWork, partition: Partition, erasure: Erasure, key: bytes, now_ms: int
-) -> int:
-    headers: RecordHeaders = headers_of(erasure)
-    try:
-        return _append_record(work, partition, key, headers, now_ms)
-    except MessageTooLarge:
-        # A key that just fits its topic leaves no room for reasons; the id must be there.
-        own = [each for each in headers if each[0] == ID_HEADER]
-        return _append_record(work, partition, key, own, now_ms)
-
-
-def _append_record(
-    work: ErasingWork, partition: Partition, key: bytes, headers: RecordHeaders, now_ms: int
-) -> int:
-    batch = build_batch([(now_ms, key, None, headers)])
-    result = partition.append(batch, acks=-1, origin=Origin.COORDINATOR)
-    work.appends.appended(partition.topic_partition, len(batch))
-    work.cleaning.appended(partition.log, result.tombstone_count)
-    return result.first_offset
-
-
-def _failed(work: ErasingWork, erasure_id: str, error: Exception) -> None:
+def _failed(work: ErasingWork, erasure_id: str, reason: str) -> None:
     """What was written before it failed is found by the next search."""
     known = work.searches.get(erasure_id)
-    assert known is not None
-    text = f"a tombstone could not be written: {error}"
+    text = f"a tombstone could not be written: {reason}"
     _LOG.warning("erasure held up id=%s reason=%s", erasure_id, text)
     work.searches[erasure_id] = SearchOutcome(
-        home_partition=known.home_partition,
-        ends=known.ends,
+        home_partition=0 if known is None else known.home_partition,
+        ends=() if known is None else known.ends,
         ended_ms=work.clock.now_ms(),
         trouble=text,
     )
@@ -264,20 +190,38 @@ def ask(work: ErasingWork, tp: TopicPartition) -> None:
     work.asked[tp] = (work.clock.now_ms(), work.cleaning.ask(tp))
 
 
+def ask_replica(work: ErasingWork, broker_id: int, tp: TopicPartition) -> None:
+    """What comes of it is seen by the next survey."""
+    if broker_id == work.config.node_id:
+        ask(work, tp)
+        return
+    topic = work.image().topics.get(tp.topic)
+    if topic is None:
+        return
+
+    def heard(word: Said | Unanswered) -> None:
+        if isinstance(word, Unanswered):
+            _LOG.warning("pass not asked for partition=%s reason=%s", tp, word.reason)
+
+    content = {
+        "topic": tp.topic,
+        "topic_id": uuid_to_text(topic.topic_id),
+        "partition": tp.partition,
+    }
+    work.others.ask(broker_id, WorkKind.ASK, heard, encoded(content))
+
+
 def abort_open(work: ErasingWork, erasure_id: str, step: AbortOpen) -> None:
-    """Written down, then asked for: a crash between the two only asks again."""
+    """Written down, then asked for: a crash between the two only asks again. Where the journal has
+    to be replicated first, the next look asks."""
     erasure, now_ms = work.journal.get(erasure_id), work.clock.now_ms()
-    work.keep(
-        [
-            changes.aborting(
-                erasure,
-                [
-                    AskedAbort(partition, txn.first_offset, txn.producer_id, now_ms)
-                    for partition, txn in step.txns
-                ],
-            )
-        ]
-    )
+    asked_for = [
+        AskedAbort(partition, txn.first_offset, txn.producer_id, now_ms)
+        for partition, txn in step.txns
+    ]
+    noted = changes.aborting(erasure, asked_for)
+    if noted != erasure:
+        work.keep([noted])
     for asked, asked_ms in list(work.aborting.items()):
         if now_ms >= asked_ms + REST_MS:
             del work.aborting[asked]
@@ -288,72 +232,188 @@ def abort_open(work: ErasingWork, erasure_id: str, step: AbortOpen) -> None:
             erasure_id, erasure.topic, partition, producer_id, first_offset,
         )  # fmt: skip
         work.transactions.abort(producer_id)
+        for broker_id in work.others.ids:
+            # Its coordinator is one of them.
+            content = encoded({"producer_id": producer_id})
+            work.others.ask(broker_id, WorkKind.ABORT, _ignored, content)
+
+
+def _ignored(word: Said | Unanswered) -> None:
+    """Asked again while the transaction is seen to be open."""
+
+
+# -- the journal's own copies ---------------------------------------------------------------------
+
+
+def journal_question(work: ErasingWork, sealed: SealedAt) -> TombstoneQuestion | None:
+    topic = work.image().topics.get(JOURNAL.topic)
+    if topic is None or sealed.superseded_at is None:
+        return None
+    stage = Stage.UNLINKED.value
+    return TombstoneQuestion(
+        *JOURNAL[:1], uuid_to_text(topic.topic_id), 0, sealed.superseded_at, stage, 0
+    )
+
+
+def journal_replicas(
+    work: ErasingWork, look: Look, erasure: Erasure, sealed: SealedAt
+) -> dict[int, PartitionFacts]:
+    """Every replica of the journal whose word counts, by broker."""
+    state, question = work.image().partition(*JOURNAL), journal_question(work, sealed)
+    if state is None or question is None:
+        return {}
+    found = {}
+    # One that is not registered has left the cluster; if it had a disk since the search, the scans
+    # ask for it.
+    registered = registered_brokers(work)
+    for broker_id in work.awaited(erasure, [each for each in state.replicas if each in registered]):
+        if broker_id == work.config.node_id:
+            partition = look.partitions.find(JOURNAL)
+            if partition is not None:
+                asked = About(*JOURNAL, question.offset, Stage.UNLINKED, 0)
+                found[broker_id] = look.about(partition, asked)
+            continue
+        word = (
+            "it is being asked" if work.survey is None else work.survey.word_of(broker_id, question)
+        )
+        if isinstance(word, str):
+            found[broker_id] = unknown_replica(broker_id, word)
+        else:
+            found[broker_id] = word.facts
+    return found
+
+
+def registered_brokers(work: ErasingWork) -> set[int]:
+    return {work.config.node_id, *work.others.ids}
 
 
 def sealed_copies(work: ErasingWork, look: Look, erasure: Erasure) -> tuple[bool, str | None]:
     """Whether the journal still holds the sealed key, and what there is to wait for."""
     sealed = work.journal.sealed.get(erasure.id)
-    partition = look.partitions.find(JOURNAL)
-    if sealed is None or partition is None:
+    if sealed is None or look.partitions.find(JOURNAL) is None:
         return False, None
-    if sealed.superseded_at is None or (
-        look.first_dirty_offset(partition.log) <= sealed.superseded_at
-    ):
-        if look.is_pending(JOURNAL):
+    if sealed.superseded_at is None:
+        return True, None
+    replicas = journal_replicas(work, look, erasure, sealed)
+    for broker_id, about in replicas.items():
+        name = f"{JOURNAL}" if work.is_alone else f"{JOURNAL} on broker {broker_id}"
+        if about.is_unknown:
+            return False, f"{name}: {about.waits_for}"
+        if about.first_dirty_offset > sealed.superseded_at:
+            continue
+        if about.pass_is_pending:
             return True, "the journal is being compacted"
-        obstacle = look.why_no_pass(partition)
-        return True, f"{JOURNAL}: {obstacle.text}" if obstacle else None
-    if look.leftovers(partition.log):
+        return True, f"{name}: {about.waits_for}" if about.waits_for else None
+    if any(about.leftovers_since_ms is not None for about in replicas.values()):
         return False, "replaced files of the journal wait to be unlinked"
+    everyone = [] if work.is_alone else sorted(registered_brokers(work))
+    for broker_id in work.awaited(erasure, everyone):
+        # One that is down may have had a replica before, and its files may be there still.
+        left = _journal_left(work, look, broker_id)
+        if left:
+            text = left if isinstance(left, str) else "files of the journal wait to be unlinked"
+            return False, f"broker {broker_id}: {text}"
     del work.journal.sealed[erasure.id]
     return False, None
 
 
-def scan(work: ErasingWork, ids: Sequence[str]) -> None:
+def _journal_left(work: ErasingWork, look: Look, broker_id: int) -> Mapping[int, int | None] | str:
+    """Of brokers that no longer have a replica of it."""
+    if broker_id == work.config.node_id:
+        return look.left_of(JOURNAL.topic)
+    if work.survey is None:
+        return "it is being asked"
+    return work.survey.left_of(broker_id, JOURNAL.topic)
+
+
+def ask_journal(work: ErasingWork) -> None:
+    """Every replica that has not been through yet; asking once more does no harm."""
+    state = work.image().partition(*JOURNAL)
+    for broker_id in () if state is None else state.replicas:
+        if broker_id in work.others.alive:
+            ask_replica(work, broker_id, JOURNAL)
+
+
+# -- the scan -------------------------------------------------------------------------------------
+
+
+def scan(work: ErasingWork, broker_id: int, ids: Sequence[str]) -> None:
+    """Every file of one broker."""
+    ids = ids[:MAX_KEYS]
     secrets = work.secrets
     assert secrets is not None, "erasures without secrets"
-    prints = [work.journal.get(each).key_print for each in ids]
-    plan = ResiduePlan(
-        log_dirs=tuple(each.path for each in work.log_dirs.everything),
-        keys=KeyPrints.under(secrets.print_key, prints),
-        bytes_per_second=work.cleaning.settings.bytes_per_second,
-    )
+    erasures = [work.journal.get(each) for each in ids]
+    keys = KeyPrints.under(secrets.print_key, [each.key_print for each in erasures])
+    orders = [ScanOrder(each.id, each.topic, uuid_to_text(each.topic_id)) for each in erasures]
     # As stages do, a scan never begins before the stage it is taken in, even if the wall clock was
-    # set back since: otherwise it would not count, and the next one would not either.
+    # set back since: otherwise it would not count, and the next one would not either. It is this
+    # broker's clock, also for scans of others: they begin after they are asked for.
     now_ms = work.clock.now_ms()
-    started = {each: max(now_ms, work.journal.get(each).stage_ms) for each in ids}
+    started = {each.id: max(now_ms, each.stage_ms) for each in erasures}
     for each in ids:
         work.in_flight[each] = "a scan of every file is under way"
-    work.is_scanning = True
-    work.scans.start(plan, lambda result: _scanned(work, started, result))
+        work.scans_left.setdefault(each, {})[broker_id] = None
+    work.scanning[broker_id] = None
+    ended = partial(_scanned, work, work.era, broker_id, started)
+    if broker_id == work.config.node_id:
+        scan_here(work, orders, keys, ended)
+    else:
+        content = {"what": "scan", "keys": keys_json(keys), "orders": orders}
+        work.jobs.start(broker_id, content, lambda result: ended(_scans_in(result, len(orders))))
 
 
-def _scanned(work: ErasingWork, started: Mapping[str, int], result: ScanResult) -> None:
-    work.is_scanning = False
+def _scans_in(result: bytes | Unanswered, count: int) -> list[ReplicaScan] | ScanFailed:
+    if isinstance(result, Unanswered):
+        return ScanFailed(result.reason)
+    try:
+        scans = scans_of(decoded(result))
+    except InvalidRequest as error:
+        return ScanFailed(str(error))
+    return scans if len(scans) == count else ScanFailed(f"{len(scans)} scans, not {count}")
+
+
+def _scanned(
+    work: ErasingWork,
+    era: int,
+    broker_id: int,
+    started: Mapping[str, int],
+    result: list[ReplicaScan] | ScanFailed,
+) -> None:
+    if work.era != era:
+        # The journal has moved on; whoever runs the erasures now scans again.
+        return
+    work.scanning.pop(broker_id, None)
     work.look_now()
-    node_id, ended_ms = work.config.node_id, work.clock.now_ms()
+    ended_ms = work.clock.now_ms()
     for index, (erasure_id, started_ms) in enumerate(started.items()):
-        work.in_flight.pop(erasure_id, None)
+        work.scans_left[erasure_id].pop(broker_id)
+        if not work.scans_left[erasure_id]:
+            del work.scans_left[erasure_id]
+            work.in_flight.pop(erasure_id, None)
         erasure = work.journal.book.get(erasure_id)
         if erasure is None or erasure.is_over:
             # It was abandoned meanwhile.
             continue
-        if isinstance(result, ScanReport):
-            work.replica_scans[erasure_id] = result.of_replica(
-                index,
-                topic=erasure.topic,
-                node_id=node_id,
-                started_ms=started_ms,
-                ended_ms=ended_ms,
-            )
+        if isinstance(result, ScanFailed):
+            found = ReplicaScan(
+                node_id=broker_id, started_ms=started_ms, ended_ms=ended_ms, files=0,
+                scanned_bytes=0, digest="", trouble=result.reason,
+            )  # fmt: skip
         else:
-            reason = result.reason if isinstance(result, ScanFailed) else "it was no scan"
-            work.replica_scans[erasure_id] = ReplicaScan(
-                node_id=node_id,
-                started_ms=started_ms,
-                ended_ms=ended_ms,
-                files=0,
-                scanned_bytes=0,
-                digest="",
-                trouble=reason,
+            found = replace(
+                result[index], node_id=broker_id, started_ms=started_ms, ended_ms=ended_ms
             )
+            found = replace(found, trouble=found.trouble or _doubt(work, found))
+        work.replica_scans.setdefault(erasure_id, {})[broker_id] = found
+
+
+def _doubt(work: ErasingWork, scan: ReplicaScan) -> str | None:
+    """Why it is not the scan of the broker that the metadata know."""
+    registered, proof = work.image().brokers.get(scan.node_id), scan.proof
+    if registered is None or proof is None:
+        return "its broker is not registered"
+    if proof.incarnation_id != uuid_to_text(registered.incarnation_id):
+        return "its broker was started again since"
+    if proof.directory_ids != tuple(sorted(uuid_to_text(each) for each in registered.log_dirs)):
+        return "its broker has other log directories than are registered"
+    return None

@@ -11,10 +11,9 @@ from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.erasure import Erasure, Stage
 from ledgerstone.erasure.rounds import Round, make_round
 from ledgerstone.erasure.steps import Step
-from ledgerstone.server.erasing import receipts, steps
+from ledgerstone.server.erasing import receipts, searching, steps
 from ledgerstone.server.erasing.facts import Look
 from ledgerstone.server.erasing.journal import ChangeInFlight
-from ledgerstone.server.erasing.journal_topic import JOURNAL
 from ledgerstone.server.erasing.needs import UnlinksSoon
 from ledgerstone.server.erasing.next_steps import look_at
 from ledgerstone.server.erasing.work import DISK_REFUSED, ErasingWork
@@ -22,6 +21,8 @@ from ledgerstone.server.erasing.work import DISK_REFUSED, ErasingWork
 _LOG: Final = logging.getLogger(__name__)
 # Where nothing tells us that something has changed, as when a transaction ends.
 LOOK_MS: Final = 5_000
+_CLUSTER_LOOK_MS: Final = 2_000
+_BUSY_LOOK_MS: Final = 300
 # Where what is waited for should have happened by now.
 _LATE_LOOK_MS: Final = 200
 # Looking must not take more than this share of the time, however many erasures there are.
@@ -47,6 +48,10 @@ class Sweeps:
     work: ErasingWork
     unlinking: UnlinksSoon
     _sweep: _Sweep | None = None
+
+    @property
+    def is_under_way(self) -> bool:
+        return self._sweep is not None
 
     def forget(self) -> None:
         """The journal is another one: the sweep under way means nothing any more."""
@@ -129,21 +134,29 @@ class Sweeps:
                 waits_for=wait.because
             )
         for topic, ids in made.searches.items():
-            steps.search(self.work, topic, ids)
+            searching.search(self.work, topic, ids)
         for tp in made.asks:
             steps.ask(self.work, tp)
+        for broker_id, tp in made.remote_asks:
+            steps.ask_replica(self.work, broker_id, tp)
         for erasure_id, step in made.aborts.items():
             steps.abort_open(self.work, erasure_id, step)
         if made.ask_journal:
-            steps.ask(self.work, JOURNAL)
-        for ids in made.scans.values():
-            steps.scan(self.work, ids)
+            steps.ask_journal(self.work)
+        for broker_id, ids in made.scans.items():
+            steps.scan(self.work, broker_id, ids)
         receipts.ask_verifiers(self.work, made.verifiers)
 
     def _schedule(self, made: Round, *, took_ms: int) -> None:
         if not self.work.journal.unfinished:
             return
-        rest_ms = max(LOOK_MS, took_ms * _LOOK_SHARE)
+        look_ms = LOOK_MS
+        if not self.work.is_alone:
+            # Nobody tells us what happened on other brokers.
+            is_busy = any(each.until_ms is None for each in made.waits.values())
+            is_busy = is_busy or bool(made.remote_asks) or made.ask_journal
+            look_ms = _BUSY_LOOK_MS if is_busy else _CLUSTER_LOOK_MS
+        rest_ms = max(look_ms, took_ms * _LOOK_SHARE)
         if made.next_ms is not None:
             wait_ms = made.next_ms - self.work.clock.now_ms()
             # In the past: its time has come and it is under way, as an unlinking is. Its end is

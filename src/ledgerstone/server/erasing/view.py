@@ -3,7 +3,7 @@
 Nothing here knows a key: an erasure is shown by its id and the keyed hash that its receipt has.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from ledgerstone.dataclasses import asdict
@@ -23,11 +23,12 @@ _SHOWN_COMPLAINTS: Final = 20
 
 def status_of(erasing: ErasingWork, erasure: Erasure) -> str:
     """The stage in one word, except where what was found keeps the receipt away."""
-    scan = erasing.replica_scans.get(erasure.id)
     is_found = False
-    if erasure.stage is Stage.UNLINKED and scan is not None:
-        is_residue = scan.residue > accepted_hits(scan, erasure.exceptions)
-        is_found = bool(is_residue or sort_findings(erasure, [scan], Facts()).older)
+    if erasure.stage is Stage.UNLINKED:
+        scans = list(erasing.replica_scans.get(erasure.id, {}).values())
+        is_found = bool(sort_findings(erasure, scans, Facts()).older) or any(
+            scan.residue > accepted_hits(scan, erasure.exceptions) for scan in scans
+        )
     elif erasure.stage is Stage.VERIFIED:
         is_found = any(each.outcome is ScanOutcome.RESIDUE for each in erasure.evidence)
     return RESIDUE_FOUND if is_found else erasure.stage.value
@@ -82,6 +83,9 @@ def erasure_json(erasing: ErasingWork, erasure: Erasure) -> dict[str, Any]:
         ],
         "found": _found_json(erasing.replica_scans.get(erasure.id)),
         "exceptions": [asdict(each) for each in erasure.exceptions],
+        "lost_brokers": [asdict(each) for each in erasure.lost_brokers],
+        "brokers": _brokers_json(erasing, erasure),
+        "coordinator": erasing.config.node_id,
         "on_virtual_clock": erasure.on_virtual_clock,
         "note": erasure.note,
         "has_receipt": erasure.receipt is not None,
@@ -100,17 +104,39 @@ def _output_json(output: KnownOutput) -> dict[str, Any]:
     return {**output._asdict(), "status": output.status.value, "reason": output.reason.value}
 
 
-def _found_json(scan: ReplicaScan | None) -> dict[str, Any] | None:
-    """What the last scan found that may stand in the way: file by file, as it can be accepted."""
-    if scan is None:
+def _found_json(scans: Mapping[int, ReplicaScan] | None) -> dict[str, Any] | None:
+    """What the last scans found that may stand in the way: file by file, as it can be accepted."""
+    if not scans:
         return None
+    every = [scans[each] for each in sorted(scans)]
     return {
-        "residue": scan.residue,
-        "residue_files": [each._asdict() for each in scan.residue_files],
-        "troubles": [each._asdict() for each in scan.troubles],
-        "mentions": scan.mentions,
-        "names": [each._asdict() for each in scan.names],
+        "residue": sum(scan.residue for scan in every),
+        "residue_files": [
+            {**each._asdict(), "node_id": scan.node_id}
+            for scan in every
+            for each in scan.residue_files
+        ],
+        "troubles": [
+            {**each._asdict(), "node_id": scan.node_id} for scan in every for each in scan.troubles
+        ],
+        "mentions": sum(scan.mentions for scan in every),
+        "names": [each._asdict() for scan in every for each in scan.names],
     }
+
+
+def _brokers_json(erasing: ErasingWork, erasure: Erasure) -> list[dict[str, Any]]:
+    """Every broker that was scanned, or will be, and why one was not yet."""
+    scans = {scan.node_id: scan for scan in erasure.scans}
+    scans |= erasing.replica_scans.get(erasure.id, {})
+    known = {each.broker_id for each in erasure.hosts} | scans.keys()
+    return [
+        {
+            "broker": each,
+            "is_scanned": each in scans and scans[each].trouble is None,
+            "trouble": scans[each].trouble if each in scans else erasing.others.why_silent(each),
+        }
+        for each in sorted(known)
+    ]
 
 
 def is_overdue(erasing: ErasingWork, erasure: Erasure) -> bool:
@@ -122,7 +148,7 @@ def is_overdue(erasing: ErasingWork, erasure: Erasure) -> bool:
 
 def complaints(erasing: ErasingWork) -> Iterator[str]:
     """Why the broker should not be called ready."""
-    if erasing.trouble is not None:
+    if erasing.trouble is not None and not erasing.is_elsewhere:
         yield f"erasures: {erasing.trouble}"
     if erasing.journal.mark_trouble is not None:
         yield f"erasures: {erasing.journal.mark_trouble}"
@@ -197,7 +223,7 @@ def samples(erasing: ErasingWork) -> Iterator[MetricSample]:
          "Erasures that wait for something that does not end by waiting."),
         ("residue_found", _count(status_of(erasing, each) == RESIDUE_FOUND for each in erasures),
          "Erasures that get no receipt because the key was found again."),
-        ("stopped", int(erasing.trouble is not None),
+        ("stopped", int(erasing.trouble is not None and not erasing.is_elsewhere),
          "1 while no erasure can go on, as without the secrets file."),
         ("journal_breaks", _count(each.is_open for each in erasing.journal.breaks),
          "What was found wrong with the journal of erasures and nobody has acknowledged."),

@@ -21,14 +21,16 @@ from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning.view import history_json, partition_status, ticket_json
+from ledgerstone.server.erasing.work import NotYet
 from ledgerstone.server.http import anatomy as http_anatomy
 from ledgerstone.server.http import cluster as http_cluster
 from ledgerstone.server.http import damage as http_damage
 from ledgerstone.server.http import erasure as http_erasure
 from ledgerstone.server.http import guard as http_guard
 from ledgerstone.server.http import transactions as http_transactions
-from ledgerstone.server.http.json_body import Refused, body_of, json_page
-from ledgerstone.server.http.server import HttpRequest, Page
+from ledgerstone.server.http.forwarded import routed
+from ledgerstone.server.http.json_body import Refused, Retried, body_of, json_page
+from ledgerstone.server.http.server import HttpRequest, Page, PagePause, SlowPage
 from ledgerstone.server.movable_clock import MovableClock
 from ledgerstone.types import TopicPartition
 
@@ -36,6 +38,9 @@ PREFIX: Final = "/api/v1/"
 # A century; nobody needs more, and sums with it stay far from 64 bits.
 LONGEST_ADVANCE_MS: Final = 100 * 366 * 86_400_000
 _HISTORY_LIMIT: Final = 1000
+# Shorter than the command line waits.
+WAIT_MS: Final = 25_000
+_PAUSE_S: Final = 0.01
 
 
 def reads_only(path: str) -> bool:
@@ -47,19 +52,65 @@ def reads_only(path: str) -> bool:
             return False
 
 
-def handle(broker: Broker, request: HttpRequest) -> Page | None:
-    """None for a path that is not the API's."""
+def begin(broker: Broker, request: HttpRequest) -> Page | SlowPage | None:
+    """None for a path that is not the API's. What does not have to wait is answered at once."""
     if not request.path.startswith(PREFIX):
         return None
-    parts = [unquote(part) for part in request.path.removeprefix(PREFIX).split("/")]
+    asked = ApiCall(broker, request)
     try:
-        content = _dispatch(broker, request, parts)
-    except Refused as error:
-        return json_page(error.status, {"error": str(error)})
-    return content if isinstance(content, Page) else json_page(200, content)
+        return asked.attempt()
+    except NotYet as reason:
+        return _waiting(broker, asked, str(reason))
 
 
-def _dispatch(broker: Broker, request: HttpRequest, parts: list[str]) -> object:
+def handle(broker: Broker, request: HttpRequest) -> Page | None:
+    """For callers that cannot wait; what would have to is 503."""
+    if not request.path.startswith(PREFIX):
+        return None
+    try:
+        return ApiCall(broker, request).attempt()
+    except NotYet as reason:
+        return json_page(503, {"error": f"not yet: {reason}"})
+
+
+def _waiting(broker: Broker, asked: "ApiCall", reason: str) -> SlowPage:
+    deadline_ms = broker.clock.monotonic_ms() + WAIT_MS
+    while broker.clock.monotonic_ms() < deadline_ms:
+        yield PagePause(_PAUSE_S)
+        try:
+            return asked.attempt()
+        except NotYet as not_yet:
+            reason = str(not_yet)
+    return json_page(503, {"error": f"not in time: {reason}"})
+
+
+class ApiCall:
+    """One call, tried until it is answered. A change is made once, however often it is tried."""
+
+    def __init__(self, broker: Broker, request: HttpRequest, *, is_routed: bool = True) -> None:
+        """Not `is_routed`: another broker sent it here, and it goes no further."""
+        self._broker = broker
+        self._request = request
+        self._is_routed = is_routed
+        self._retried: Retried | None = None
+
+    def attempt(self) -> Page:
+        """NotYet where it has to be tried again."""
+        try:
+            if self._retried is None:
+                path = self._request.path.removeprefix(PREFIX)
+                parts = [unquote(part) for part in path.split("/")]
+                content = _dispatch(self._broker, self._request, parts, is_routed=self._is_routed)
+                if isinstance(content, Retried):
+                    self._retried = content
+            if self._retried is not None:
+                content = self._retried.attempt()
+        except Refused as error:
+            return json_page(error.status, {"error": str(error)})
+        return content if isinstance(content, Page) else json_page(200, content)
+
+
+def _dispatch(broker: Broker, request: HttpRequest, parts: list[str], *, is_routed: bool) -> object:
     calls: Mapping[str, Callable[[], object]]
     match parts:
         case ["clock"]:
@@ -76,6 +127,8 @@ def _dispatch(broker: Broker, request: HttpRequest, parts: list[str]) -> object:
             calls = {"GET": lambda: _history(broker, request)}
         case _:
             found = http_erasure.calls(broker, request, parts)
+            if found is not None and http_erasure.is_for_coordinator(parts):
+                found = routed(broker, request, found, is_routed=is_routed)
             found = found or http_guard.calls(broker, request, parts)
             found = found or http_anatomy.calls(broker, request, parts)
             found = found or http_damage.calls(broker, request, parts)

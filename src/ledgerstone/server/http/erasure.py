@@ -10,7 +10,8 @@
     GET  /api/v1/erasures/ID
     POST /api/v1/erasures/ID/cancel {"by": …}
     POST /api/v1/erasures/ID/abandon {"by", "reason"}     where it can no longer be cancelled
-    POST /api/v1/erasures/ID/accept {"file", "by", "reason"}   what a scan found may stay
+    POST /api/v1/erasures/ID/accept {"file", "by", "reason", "broker"}   what a scan found may stay;
+         without "file": that broker is destroyed, and will not be scanned
     GET  /api/v1/erasures/ID/receipt             the very bytes that were signed
     GET  /api/v1/erasures/ID/supplements         evidence since the receipt, as it was signed
     GET  /api/v1/erasures/ID/supplements/N       the very bytes of one
@@ -31,13 +32,15 @@ from typing import Any, Final, TypeVar
 
 from ledgerstone.erasure.erasure import Erasure, Evidence, ScanOutcome, Stage
 from ledgerstone.erasure.key_print import SALT_BYTES, PrintKey
-from ledgerstone.erasure.scan_plan import KeyPrints, SearchPlan
+from ledgerstone.erasure.scan_plan import KeyPrints
 from ledgerstone.errors import InvalidRequest, KafkaError, StorageError
 from ledgerstone.metadata.topic_names import INTERNAL_TOPICS
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.erasing.scans import files_of, missing_partition
+from ledgerstone.server.erasing.requests import JournalChange
+from ledgerstone.server.erasing.scans import missing_partition
+from ledgerstone.server.erasing.searching import where
 from ledgerstone.server.erasing.view import erasure_json, is_overdue, journal_json
-from ledgerstone.server.http.json_body import Refused, body_of
+from ledgerstone.server.http.json_body import Refused, Retried, body_of
 from ledgerstone.server.http.server import HttpRequest, Page
 from ledgerstone.types import TopicPartition
 
@@ -85,6 +88,11 @@ def calls(broker: Broker, request: HttpRequest, parts: list[str]) -> Calls | Non
             return None
 
 
+def is_for_coordinator(parts: list[str]) -> bool:
+    """Whether the broker that leads the journal answers; searches any broker can begin."""
+    return parts[0] != "searches" and parts[-1] != "where"
+
+
 # -- where ----------------------------------------------------------------------------------------
 
 
@@ -92,19 +100,16 @@ def _where(broker: Broker, topic: str, request: HttpRequest) -> object:
     key = _key(body_of(request).get("key"))
     if topic not in broker.image.topics:
         raise Refused(404, f"there is no topic {topic}")
-    missing = missing_partition(broker.image, broker.partitions, topic)
+    erasing = broker.erasing
+    missing = (
+        missing_partition(broker.image, broker.partitions, topic) if erasing.is_alone else None
+    )
     if missing is not None:
         raise Refused(503, missing)
-    erasing = broker.erasing
     # A salt for this one question: nothing of it is kept.
     print_key = PrintKey.from_salt(broker.dice.random_bytes(SALT_BYTES))
-    plan = SearchPlan(
-        partitions=files_of(broker.image, broker.partitions, topic),
-        keys=KeyPrints.under(print_key, [print_key.print_of(topic, key)]),
-        bytes_per_second=broker.cleaning.settings.bytes_per_second,
-    )
-    number = erasing.scans.start(plan, lambda result: erasing.tickets.close(number, result))
-    return erasing.tickets.open(number, topic).to_json()
+    keys = KeyPrints.under(print_key, [print_key.print_of(topic, key)])
+    return where(erasing, topic, keys).to_json()
 
 
 def _search(broker: Broker, number: str) -> object:
@@ -148,13 +153,19 @@ def _erase(broker: Broker, topic: str, request: HttpRequest) -> object:
         )
         for key in keys
     ]
-    made = _answering(lambda: broker.erasing.requests.make(requests))
-    return {
-        "now_ms": broker.clock.now_ms(),
-        # All have the same topic and deadline.
-        "warning": broker.erasing.requests.why_not_in_time(made[0]),
-        "erasures": [erasure_json(broker.erasing, each) for each in made],
-    }
+    change = broker.erasing.requests.new(requests)
+
+    def answer() -> object:
+        made = _answering(change.attempt)
+        broker.erasing.requests.look_at(made)
+        return {
+            "now_ms": broker.clock.now_ms(),
+            # All have the same topic and deadline.
+            "warning": broker.erasing.requests.why_not_in_time(made[0]),
+            "erasures": [erasure_json(broker.erasing, each) for each in made],
+        }
+
+    return Retried(answer)
 
 
 def _erasable(broker: Broker, topic: str) -> bytes:
@@ -163,13 +174,21 @@ def _erasable(broker: Broker, topic: str) -> bytes:
         raise Refused(404, f"there is no topic {topic}")
     if topic in INTERNAL_TOPICS:
         raise Refused(409, f"{topic} is the cluster's own")
-    hosted = broker.partitions.find(TopicPartition(topic, 0))
-    if hosted is not None and not hosted.log.config.compacts:
+    if not _compacts(broker, topic):
         raise Refused(
             409,
             f"cleanup.policy of {topic} does not contain compact: a tombstone would remove nothing",
         )
     return image.topic_id
+
+
+def _compacts(broker: Broker, topic: str) -> bool:
+    hosted = broker.partitions.find(TopicPartition(topic, 0))
+    if hosted is not None:
+        return hosted.log.config.compacts
+    values = broker.image.topic_config(topic)
+    policy = values.get("cleanup.policy", broker.config.raw.get("log.cleanup.policy", "delete"))
+    return "compact" in policy
 
 
 def _list(broker: Broker, request: HttpRequest) -> object:
@@ -220,25 +239,44 @@ def _one(broker: Broker, erasure_id: str) -> object:
 
 
 def _cancel(broker: Broker, erasure_id: str, request: HttpRequest) -> object:
-    erasure, by = _find(broker, erasure_id), _text(body_of(request), "by")
-    cancelled = _answering(lambda: broker.erasing.requests.cancel(erasure, by))
-    return erasure_json(broker.erasing, cancelled)
+    by = _text(body_of(request), "by")
+    return _changed(broker, erasure_id, lambda: broker.erasing.requests.cancel(erasure_id, by))
+
+
+def _changed(broker: Broker, erasure_id: str, change: Callable[[], JournalChange]) -> Retried:
+    _find(broker, erasure_id)
+    begun = change()
+
+    def answer() -> object:
+        _answering(begun.attempt)
+        return erasure_json(broker.erasing, _find(broker, erasure_id))
+
+    return Retried(answer)
 
 
 def _abandon(broker: Broker, erasure_id: str, request: HttpRequest) -> object:
-    erasure, body = _find(broker, erasure_id), body_of(request)
+    body = body_of(request)
     by, reason = _text(body, "by"), _text(body, "reason")
-    given_up = _answering(lambda: broker.erasing.requests.abandon(erasure, by, reason))
-    return erasure_json(broker.erasing, given_up)
+    return _changed(
+        broker, erasure_id, lambda: broker.erasing.requests.abandon(erasure_id, by, reason)
+    )
 
 
 def _accept(broker: Broker, erasure_id: str, request: HttpRequest) -> object:
-    erasure, body = _find(broker, erasure_id), body_of(request)
+    body, requests = body_of(request), broker.erasing.requests
     file, by, reason = (_text(body, name) for name in ("file", "by", "reason"))
-    accepted = _answering(
-        lambda: broker.erasing.requests.accept(erasure, file=file, reason=reason, by=by)
+    broker_id = _number(body, "broker")
+    if broker_id is not None and not file:
+        return _changed(
+            broker,
+            erasure_id,
+            lambda: requests.give_up_broker(erasure_id, broker_id=broker_id, reason=reason, by=by),
+        )
+    return _changed(
+        broker,
+        erasure_id,
+        lambda: requests.accept(erasure_id, file=file, reason=reason, by=by, node_id=broker_id),
     )
-    return erasure_json(broker.erasing, accepted)
 
 
 def _receipt(broker: Broker, erasure_id: str) -> object:
@@ -249,13 +287,14 @@ def _receipt(broker: Broker, erasure_id: str) -> object:
 
 
 def _evidence(broker: Broker, erasure_id: str, request: HttpRequest) -> object:
-    erasure, body = _find(broker, erasure_id), body_of(request)
+    body = body_of(request)
     words = body.get("words", [body])
     if not isinstance(words, list) or not 0 < len(words) <= MAX_WORDS:
         raise Refused(400, f"words must be a list of at most {MAX_WORDS}")
     evidence = [_word(broker, body, each) for each in words]
-    taken = _answering(lambda: broker.erasing.requests.give_evidence(erasure, evidence))
-    return erasure_json(broker.erasing, taken)
+    return _changed(
+        broker, erasure_id, lambda: broker.erasing.requests.give_evidence(erasure_id, evidence)
+    )
 
 
 def _word(broker: Broker, body: Mapping[str, Any], word: object) -> Evidence:
@@ -333,6 +372,13 @@ def _whole(body: Mapping[str, Any], name: str) -> int | None:
     number = body.get(name)
     if number is not None and (type(number) is not int or not 0 <= number < 1 << 53):
         raise Refused(400, f"{name} must be a whole number of milliseconds")
+    return number
+
+
+def _number(body: Mapping[str, Any], name: str) -> int | None:
+    number = body.get(name)
+    if number is not None and (type(number) is not int or not 0 <= number < 1 << 31):
+        raise Refused(400, f"{name} must be a whole number")
     return number
 
 

@@ -1,7 +1,8 @@
 """What the parts of the JSON API share: how something is refused, read and answered. Grade D."""
 
 import json
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from ledgerstone.server.http.server import HttpRequest, Page
 
@@ -12,6 +13,12 @@ class Refused(Exception):
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
         self.status = status
+
+
+class Retried(NamedTuple):
+    """An answer that may take several turns: NotYet means that it is tried again."""
+
+    attempt: Callable[[], object]
 
 
 def json_page(status: int, content: object) -> Page:

@@ -75,13 +75,19 @@ class Stream(NamedTuple):
     headers: tuple[tuple[str, str], ...] = ()
 
 
+class PagePause(NamedTuple):
+    """A page waits for something that others do."""
+
+    seconds: float
+
+
 Job = Callable[[], object]
 # A page that takes long to make: at each yield others have their turn. A job that is yielded runs
 # in a thread, and what it returns or raises comes back from the yield.
-SlowPage = Generator[Job | None, Any, Page]
+SlowPage = Generator[Job | PagePause | None, Any, Page]
 Routes = Mapping[str, Callable[[], Page | SlowPage]]
 # Answers what no route has; None leaves it to be not found.
-Api = Callable[[HttpRequest], Page | None]
+Api = Callable[[HttpRequest], Page | SlowPage | None]
 
 
 class BadRequest(Exception):
@@ -221,7 +227,8 @@ class HttpServer:
             route = self._routes.get(request.path) if request.method != "POST" else None
             page = await self._made(route()) if route is not None else None
             if page is None and self._api is not None:
-                page = self._api(request)
+                answer = self._api(request)
+                page = None if answer is None else await self._made(answer)
             if page is None and self._site is not None:
                 page = await self._seen(self._site, request)
         except BadRequest:
@@ -251,20 +258,20 @@ class HttpServer:
     async def _made(self, page: Page | SlowPage) -> Page:
         if isinstance(page, Page):
             return page
-        outcome: Callable[[], Job | None] = page.__next__
+        outcome: Callable[[], Job | PagePause | None] = page.__next__
         while True:
             try:
                 job = outcome()
             except StopIteration as end:
                 made: Page = end.value
                 return made
-            if job is None:
-                await asyncio.sleep(0)
+            if job is None or isinstance(job, PagePause):
+                await asyncio.sleep(0 if job is None else job.seconds)
                 outcome = page.__next__
             else:
                 outcome = await self._performed(job, page)
 
-    async def _performed(self, job: Job, page: SlowPage) -> Callable[[], Job | None]:
+    async def _performed(self, job: Job, page: SlowPage) -> Callable[[], Job | PagePause | None]:
         """How the page is told what became of its job."""
         async with self._job_turn:
             try:

@@ -1,0 +1,130 @@
+"""Searches and scans of this broker's own files, for its own erasures and for other brokers'.
+
+Grade D. What is told of a scan says which life of the broker made it, on which disks, and what it
+hosted then; all of that is noted before the scan begins.
+"""
+
+from collections.abc import Callable, Sequence
+
+from ledgerstone.dataclasses import replace
+from ledgerstone.erasure.erasure import HostedAt, ReplicaScan, ScanProof
+from ledgerstone.erasure.host_messages import ReplicaEnd, ScanOrder, SearchWord
+from ledgerstone.erasure.scan_plan import (
+    SHOWN_PARTITIONS,
+    KeyPrints,
+    ResiduePlan,
+    ScanReport,
+    SearchPlan,
+    SearchReport,
+)
+from ledgerstone.errors import InvalidRequest
+from ledgerstone.metadata.image import TopicImage
+from ledgerstone.server.erasing.scans import ScanFailed, ScanResult, files_of
+from ledgerstone.server.erasing.work import ErasingWork
+from ledgerstone.types import TopicPartition
+from ledgerstone.uuid_text import uuid_to_text
+
+OnSearched = Callable[[SearchWord | ScanFailed], None]
+OnScanned = Callable[[list[ReplicaScan] | ScanFailed], None]
+
+
+def topic_of(work: ErasingWork, topic: str, topic_id: str) -> TopicImage:
+    """As both sides know it. InvalidRequest where this broker knows another, or none yet."""
+    image = work.image().topics.get(topic)
+    if image is None or uuid_to_text(image.topic_id) != topic_id:
+        raise InvalidRequest(f"topic {topic} with id {topic_id} is not known here")
+    return image
+
+
+def search_here(
+    work: ErasingWork,
+    topic: str,
+    numbers: Sequence[int],
+    keys: KeyPrints,
+    max_places: int,
+    on_end: OnSearched,
+) -> None:
+    """Partitions that are hosted here, each as far as it reaches now."""
+    wanted = {*numbers}
+    files = tuple(
+        each
+        for each in files_of(work.image(), work.partitions, topic)
+        if each.topic_partition.partition in wanted
+    )
+    ends = []
+    for each in files:
+        partition = work.partitions.get(each.topic_partition)
+        log = partition.log
+        number = partition.topic_partition.partition
+        ends.append(ReplicaEnd(number, log.log_end_offset, log.high_watermark, partition.is_leader))
+    plan = SearchPlan(
+        partitions=files,
+        keys=keys,
+        max_places=max_places,
+        bytes_per_second=work.cleaning.settings.bytes_per_second,
+    )
+
+    def ended(result: ScanResult) -> None:
+        if isinstance(result, SearchReport):
+            on_end(SearchWord(tuple(ends), result))
+        else:
+            on_end(result if isinstance(result, ScanFailed) else ScanFailed("it was no search"))
+
+    work.scans.start(plan, ended)
+
+
+def scan_here(
+    work: ErasingWork, orders: Sequence[ScanOrder], keys: KeyPrints, on_end: OnScanned
+) -> None:
+    """Every file of every log directory. One scan for each order, in their order."""
+    plan = ResiduePlan(
+        log_dirs=tuple(each.path for each in work.log_dirs.everything),
+        keys=keys,
+        bytes_per_second=work.cleaning.settings.bytes_per_second,
+    )
+    proofs = {each.topic: proof_of(work, each.topic) for each in orders}
+    offline = ", ".join(each.path for each in work.log_dirs.offline)
+
+    def ended(result: ScanResult) -> None:
+        if not isinstance(result, ScanReport):
+            failed = result if isinstance(result, ScanFailed) else ScanFailed("it was no scan")
+            on_end(failed)
+            return
+        scans = []
+        for index, order in enumerate(orders):
+            scan = result.of_replica(
+                index, topic=order.topic, node_id=work.config.node_id, started_ms=0, ended_ms=0
+            )
+            trouble = scan.trouble
+            if offline:
+                trouble = f"log directories are offline: {offline}"
+            scans.append(replace(scan, trouble=trouble, proof=proofs[order.topic]))
+        on_end(scans)
+
+    work.scans.start(plan, ended)
+
+
+def proof_of(work: ErasingWork, topic: str) -> ScanProof:
+    incarnation_id, broker_epoch = work.others.identity
+    hosted = []
+    image = work.image().topics.get(topic)
+    for number in () if image is None else sorted(image.partitions):
+        partition = work.partitions.find(TopicPartition(topic, number))
+        if partition is not None:
+            log = partition.log
+            hosted.append(
+                HostedAt(
+                    number,
+                    partition.partition_epoch,
+                    partition.leader_epoch,
+                    log.log_start_offset,
+                    log.log_end_offset,
+                )
+            )
+    return ScanProof(
+        uuid_to_text(incarnation_id),
+        broker_epoch,
+        tuple(sorted(uuid_to_text(each) for each in work.log_dirs.online_ids)),
+        tuple(hosted[:SHOWN_PARTITIONS]),
+        len(hosted),
+    )

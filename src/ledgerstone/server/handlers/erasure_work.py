@@ -1,0 +1,66 @@
+"""ErasureWork (30100). Grade D.
+
+Behaviour: what brokers of one cluster ask each other for erasures; no client asks it. Who is no
+broker of this cluster is refused (`erasing.host.check_asker`, as CLUSTER_ACTION). A call of the
+JSON API is answered by the broker that leads the journal, once the journal holds the change.
+Versions: 0.
+Differs from Kafka: Kafka has no such API, nor such a number.
+"""
+
+from base64 import b64decode
+
+from ledgerstone.erasure.host_messages import WorkKind, decoded, encoded
+from ledgerstone.errors import InvalidRequest
+from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.messages.erasure_work import ErasureWorkRequest, ErasureWorkResponse
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.erasing.host import WorkRefusal, answer, check_asker, refused, said
+from ledgerstone.server.http.api import ApiCall
+from ledgerstone.server.http.server import HttpRequest, Page
+from ledgerstone.server.request import ANSWERED_LATER, Answer, Request
+
+
+def handle(broker: Broker, request: Request, message: ErasureWorkRequest) -> Answer:
+    erasing = broker.erasing
+    if message.kind not in (WorkKind.API, WorkKind.SECRETS, WorkKind.GIVE_SECRETS):
+        return answer(erasing, message)
+    refusal = check_asker(erasing, message)
+    if refusal is not None:
+        return refused(erasing, refusal)
+    try:
+        content = decoded(bytes(message.content))
+        match message.kind:
+            case WorkKind.SECRETS:
+                return said(erasing, encoded(erasing.sharing.status()))
+            case WorkKind.GIVE_SECRETS:
+                return said(erasing, encoded(erasing.sharing.take(content)))
+        call = ApiCall(broker, _request_of(content), is_routed=False)
+    except InvalidRequest as error:
+        return refused(erasing, WorkRefusal(ErrorCode.INVALID_REQUEST, str(error)))
+    erasing.attempts.add(
+        call.attempt,
+        lambda page: broker.answer(request, _answer(broker, page)),
+    )
+    return ANSWERED_LATER
+
+
+def _request_of(content: dict[str, object]) -> HttpRequest:
+    method, path, query, body = (content.get(each) for each in ("method", "path", "query", "body"))
+    if not isinstance(query, dict) or not all(type(each) is str for each in query.values()):
+        raise InvalidRequest("a call without its query")
+    if type(method) is not str or type(path) is not str or type(body) is not str:
+        raise InvalidRequest("a call without its parts")
+    try:
+        data = b64decode(body, validate=True)
+    except ValueError:
+        raise InvalidRequest("a call whose body is no base64") from None
+    return HttpRequest(method, path, query, {}, data)
+
+
+def _answer(broker: Broker, page: Page | str) -> ErasureWorkResponse:
+    erasing = broker.erasing
+    if isinstance(page, str):
+        return refused(erasing, WorkRefusal(ErrorCode.REQUEST_TIMED_OUT, page))
+    body = page.body if isinstance(page.body, str) else page.body.decode("utf-8", "replace")
+    content = {"status": page.status, "type": page.content_type, "body": body}
+    return said(erasing, encoded(content))

@@ -1,0 +1,279 @@
+"""Erasures over replicas: one receipt for all brokers, across failovers."""
+
+import pytest
+
+from ledgerstone.erasure.secrets_file import load_or_create
+from ledgerstone.testing import passes
+from ledgerstone.testing.cluster import LedgerstoneCluster
+from ledgerstone.testing.local_api import CallRefused
+from tests.cluster.erasing_story import KEY, Story
+
+
+@pytest.fixture
+def story(ledgerstone_cluster: LedgerstoneCluster) -> Story:
+    return Story(ledgerstone_cluster)
+
+
+def test_one_receipt_speaks_of_every_broker(story: Story) -> None:
+    story.topic()
+    story.put()
+    assert len(story.files_with(KEY.encode())) == 3
+
+    erasure_id = story.erase(2)
+    ended = story.run(erasure_id)
+
+    assert ended["stage"] == "receipted", ended
+    receipt = story.receipt(erasure_id, 3)
+    assert [each["node_id"] for each in receipt["replicas"]] == [1, 2, 3]
+    assert all(each["records"] == 0 and each["residue"] == 0 for each in receipt["replicas"])
+    assert all(each["incarnation_id"] for each in receipt["replicas"])
+    assert all(each["hosted"][0]["log_end_offset"] == 4 for each in receipt["replicas"])
+    assert receipt["lost_brokers"] == []
+    assert story.files_with(KEY.encode()) == []
+    secrets = {
+        (node.directory / "erasure.keys").read_bytes() for node in story.cluster.nodes.values()
+    }
+    assert len(secrets) == 1
+
+
+STAGES = ("requested", "tombstoned", "stamped", "removed", "unlinked")
+
+
+def test_coordinator_is_replaced_at_every_stage(story: Story) -> None:
+    story.topic(partitions=2)
+    story.put()
+
+    erasure_id = story.erase(1)
+    for stage in STAGES:
+        story.run(erasure_id, until=stage)
+        lost = story.coordinator
+        story.cluster.kill(lost)
+        assert story.coordinator != lost
+        story.cluster.start(lost)
+        story.cluster.wait_in_sync()
+    ended = story.run(erasure_id)
+
+    assert ended["stage"] == "receipted", ended
+    receipt = story.receipt(erasure_id)
+    assert [each["node_id"] for each in receipt["replicas"]] == [1, 2, 3]
+    assert story.files_with(KEY.encode()) == []
+    journal = story.cluster.nodes[1].api.get("erasures-journal")
+    assert journal["breaks"] == []
+
+
+def test_leader_of_the_partition_is_replaced_between_the_stages(story: Story) -> None:
+    story.topic()
+    story.put()
+    leaders = []
+
+    erasure_id = story.erase(3)
+    for stage in ("tombstoned", "stamped", "removed"):
+        story.run(erasure_id, until=stage)
+        leaders.append(story.cluster.leader_of("customers"))
+        story.cluster.stop(leaders[-1])
+        story.cluster.start(leaders[-1])
+        story.cluster.wait_in_sync()
+    ended = story.run(erasure_id)
+
+    assert ended["stage"] == "receipted", ended
+    assert len({*leaders}) > 1
+    story.receipt(erasure_id)
+    assert story.files_with(KEY.encode()) == []
+
+
+def test_replica_that_is_down_blocks_by_name_until_it_is_back(story: Story) -> None:
+    story.topic()
+    story.put()
+    erasure_id = story.erase(1)
+    story.run(erasure_id, until="tombstoned")
+    down = next(each for each in (1, 2, 3) if each != story.coordinator)
+    story.cluster.kill(down)
+
+    waiting = story.wait_for(erasure_id, f"broker {down} is fenced")
+    assert f"broker {down} is fenced" in waiting["blocked_by"]
+    assert story.files_with(KEY.encode(), down)
+    story.cluster.start(down)
+    ended = story.run(erasure_id)
+
+    assert ended["stage"] == "receipted", ended
+    assert [each["node_id"] for each in story.receipt(erasure_id)["replicas"]] == [1, 2, 3]
+    assert story.files_with(KEY.encode()) == []
+
+
+def test_broker_that_is_destroyed_is_named_in_the_receipt(story: Story) -> None:
+    story.topic(ledgerstone_tombstone_replica_hold_max_ms=1000)
+    story.put()
+    erasure_id = story.erase(1)
+    story.run(erasure_id, until="tombstoned")
+    lost = next(each for each in (1, 2, 3) if each != story.coordinator)
+    api = story.cluster.nodes[story.coordinator].api
+    with pytest.raises(CallRefused, match=f"broker {lost} is alive"):
+        api.post(f"erasures/{erasure_id}/accept", broker=lost, by="ops", reason="shredded")
+    story.cluster.kill(lost)
+    story.wait_for(erasure_id, f"broker {lost} is fenced")
+
+    api.post(f"erasures/{erasure_id}/accept", broker=lost, by="ops", reason="shredded")
+    ended = story.run(erasure_id)
+
+    assert ended["stage"] == "receipted", ended
+    receipt = story.receipt(erasure_id)
+    assert [each["node_id"] for each in receipt["replicas"]] == sorted({1, 2, 3} - {lost})
+    (named,) = receipt["lost_brokers"]
+    assert (named["broker_id"], named["by"], named["reason"]) == (lost, "ops", "shredded")
+    assert named["directory_ids"]
+    assert any("given up" in each for each in receipt["not_covered"])
+
+
+def test_key_that_only_a_follower_holds_is_found(story: Story) -> None:
+    """The leader is compacted, the follower is not: the search has to look at both."""
+    story.topic()
+    story.put((KEY, "Ulm"), ("bob", "Bonn"))
+    story.cluster.produce("customers", KEY, None)
+    story.cluster.wait_in_sync("customers")
+    leader = story.cluster.leader_of("customers")
+    node = story.cluster.nodes[leader]
+    passes.compact(node, "customers", 30)
+    assert len(story.files_with(b"Ulm")) == 2
+
+    erasure_id = story.erase(leader)
+    ended = story.run(erasure_id)
+
+    assert ended["stage"] == "receipted", ended
+    assert story.files_with(KEY.encode()) == []
+    assert story.files_with(b"Ulm") == []
+
+
+def test_key_that_is_nowhere_is_said_of_every_replica(story: Story) -> None:
+    story.topic(partitions=2)
+    story.put(("bob", "Bonn"))
+
+    erasure_id = story.erase(1)
+    ended = story.run(erasure_id)
+
+    assert ended["stage"] == "not_found"
+    searched = story.receipt(erasure_id)["searched"]
+    assert searched["node_ids"] == [1, 2, 3]
+    assert (searched["partitions"], searched["records"]) == (2, 0)
+
+
+def test_broker_with_other_secrets_keeps_them_and_says_so(story: Story) -> None:
+    story.topic()
+    story.put()
+    node = story.cluster.nodes[3]
+    node.on_the_loop(
+        lambda run: load_or_create(
+            run.broker.log_dirs.fs,
+            run.broker.erasing.keys_path,
+            dice=run.broker.dice,
+            now_ms=run.broker.clock.now_ms(),
+        )
+    )
+    other = (node.directory / "erasure.keys").read_bytes()
+
+    erasure_id = story.erase(1)
+
+    # Whoever leads the journal takes what is there already, instead of making others.
+    kept = [(each.directory / "erasure.keys").read_bytes() for each in story.cluster.nodes.values()]
+    assert kept == [other, other, other]
+    assert story.run(erasure_id)["stage"] == "receipted"
+
+
+def test_secrets_that_differ_stop_erasures_with_the_name_of_the_broker(story: Story) -> None:
+    story.topic()
+    story.put()
+    for each in (2, 3):
+        story.cluster.nodes[each].on_the_loop(
+            lambda run: load_or_create(
+                run.broker.log_dirs.fs,
+                run.broker.erasing.keys_path,
+                dice=run.broker.dice,
+                now_ms=run.broker.clock.now_ms(),
+            )
+        )
+
+    with pytest.raises(CallRefused, match="other secrets"):
+        story.erase(1)
+
+
+def test_replica_that_is_reassigned_away_is_scanned_too(story: Story) -> None:
+    story.topic(replicas=2)
+    story.put()
+    before = story.replicas()
+    (free,) = {1, 2, 3} - {*before}
+    erasure_id = story.erase(1)
+    story.run(erasure_id, until="tombstoned")
+
+    moved = next(each for each in before if each != story.cluster.leader_of("customers"))
+    story.reassign([each for each in before if each != moved] + [free])
+    ended = story.run(erasure_id)
+
+    assert ended["stage"] == "receipted", ended
+    assert [each["node_id"] for each in story.receipt(erasure_id)["replicas"]] == [1, 2, 3]
+    assert story.files_with(KEY.encode()) == []
+
+
+def test_cut_between_coordinator_and_a_replica_holds_it_up_and_no_longer(story: Story) -> None:
+    story.topic()
+    story.put()
+    erasure_id = story.erase(1)
+    story.run(erasure_id, until="stamped")
+    there = story.coordinator
+    other = next(each for each in (1, 2, 3) if each != there)
+    story.asked_at = there
+
+    story.cluster.cut(there, other)
+    story.wait_for(erasure_id, f"broker {other}")
+    story.cluster.heal()
+    story.asked_at = None
+    ended = story.run(erasure_id)
+
+    assert ended["stage"] == "receipted", ended
+    assert [each["node_id"] for each in story.receipt(erasure_id)["replicas"]] == [1, 2, 3]
+
+
+def test_open_transaction_is_aborted_whichever_broker_coordinates_it(story: Story) -> None:
+    story.topic()
+    story.put()
+    opened = story.cluster.begin("held", timeout_ms=600_000)
+    opened.produce("customers", "carol", "open")
+    erasure_id = story.erase(1)
+    story.wait_for(erasure_id, "transaction")
+
+    second = story.erase(1, key="bob", abort_open=True)
+    ended = [story.run(each) for each in (second, erasure_id)]
+
+    assert [each["stage"] for each in ended] == ["receipted", "receipted"]
+    (aborted,) = ended[0]["aborted_transactions"]
+    assert aborted["partition"] == 0
+    assert story.files_with(KEY.encode()) == []
+
+
+def test_group_that_reads_the_tombstone_is_known_whoever_coordinates_it(story: Story) -> None:
+    story.topic()
+    story.put()
+    erasure_id = story.erase(1)
+    tombstoned = story.run(erasure_id, until="tombstoned")
+    (tombstone,) = tombstoned["tombstones"]
+    for group, offset in (("readers", tombstone["offset"] + 1), ("sleepers", 0)):
+        with story.cluster.begin(f"commits-{group}") as commits:
+            commits.send_offsets(group, {("customers", 0): offset})
+
+    story.run(erasure_id)
+
+    outputs = {each["name"]: each for each in story.receipt(erasure_id)["outputs"]}
+    assert outputs["readers"]["status"] == "read"
+    assert outputs["sleepers"]["status"] == "not_verified"
+
+
+def test_topic_that_is_deleted_in_the_middle_is_gone_from_every_broker(story: Story) -> None:
+    story.topic()
+    story.put()
+    erasure_id = story.erase(1)
+    story.run(erasure_id, until="stamped")
+
+    story.cluster.delete_topic("customers")
+    ended = story.run(erasure_id)
+
+    assert ended["stage"] == "receipted", ended
+    assert [each["node_id"] for each in story.receipt(erasure_id)["replicas"]] == [1, 2, 3]
+    assert story.files_with(KEY.encode()) == []

@@ -1,0 +1,122 @@
+"""Clients from the package index that log in: each makes a topic's worth of records and reads them.
+
+What went wrong comes back as text, whatever the client makes of it; None is a good login.
+"""
+
+import asyncio
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+import aiokafka
+import aiokafka.abc
+import confluent_kafka
+from aiokafka.errors import KafkaError as AioKafkaError
+
+with warnings.catch_warnings():
+    # It reads its schemas with a deprecated function; the suite treats warnings as errors.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    import kafka
+    from kafka.errors import KafkaError as KafkaPythonError
+    from kafka.net.sasl.oauth import AbstractTokenProvider
+
+TIMEOUT_S: Final = 15.0
+
+
+class Account(NamedTuple):
+    mechanism: str
+    name: str
+    password: str
+
+
+_CONFLUENT_TOKEN: Final = {"oauth_cb": lambda _: ("a.b.c", time.time() + 3600)}
+
+
+class _PlainToken(AbstractTokenProvider):  # type: ignore[misc]
+    def token(self) -> str:
+        return "a.b.c"
+
+
+class _Token(aiokafka.abc.AbstractTokenProvider):  # type: ignore[misc]
+    async def token(self) -> str:
+        return "a.b.c"
+
+
+TryLogin = Callable[[str, Account, str], str | None]
+
+
+def confluent(bootstrap: str, account: Account, topic: str) -> str | None:
+    heard: list[str] = []
+    producer = confluent_kafka.Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": account.mechanism,
+            "sasl.username": account.name,
+            "sasl.password": account.password,
+            "error_cb": lambda error: heard.append(str(error)),
+            "log_level": 0,
+            **(_CONFLUENT_TOKEN if account.mechanism == "OAUTHBEARER" else {}),
+        }
+    )
+    delivered: list[Any] = []
+    producer.produce(topic, b"value", b"key", on_delivery=lambda error, _: delivered.append(error))
+    deadline_s = time.monotonic() + TIMEOUT_S
+    while not delivered and not heard and time.monotonic() < deadline_s:
+        producer.poll(0.05)
+    return None if delivered == [None] else " ".join(heard)
+
+
+def kafka_python(bootstrap: str, account: Account, topic: str) -> str | None:
+    try:
+        producer = kafka.KafkaProducer(
+            bootstrap_servers=bootstrap,
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism=account.mechanism,
+            sasl_plain_username=account.name,
+            sasl_plain_password=account.password,
+            sasl_oauth_token_provider=_PlainToken(),
+            max_block_ms=TIMEOUT_S * 1000,
+            # It tries again and again, whatever it was told.
+            bootstrap_timeout_ms=1000,
+        )
+    except KafkaPythonError as error:
+        return str(error) or type(error).__name__
+    try:
+        producer.send(topic, b"value", b"key").get(TIMEOUT_S)
+    except KafkaPythonError as error:
+        return str(error) or type(error).__name__
+    finally:
+        producer.close(timeout=1)
+    return None
+
+
+def aio(bootstrap: str, account: Account, topic: str) -> str | None:
+    return asyncio.run(_aio(bootstrap, account, topic))
+
+
+async def _aio(bootstrap: str, account: Account, topic: str) -> str | None:
+    producer = aiokafka.AIOKafkaProducer(
+        bootstrap_servers=bootstrap,
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism=account.mechanism,
+        sasl_plain_username=account.name,
+        sasl_plain_password=account.password,
+        sasl_oauth_token_provider=_Token(),
+    )
+    try:
+        await producer.start()
+        await producer.send_and_wait(topic, b"value", b"key")
+    except AioKafkaError as error:
+        return str(error) or type(error).__name__
+    finally:
+        await producer.stop()
+    return None
+
+
+CLIENTS: Final[dict[str, TryLogin]] = {
+    "confluent-kafka": confluent,
+    "kafka-python": kafka_python,
+    "aiokafka": aio,
+}
