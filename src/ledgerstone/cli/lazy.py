@@ -39,6 +39,7 @@ COMMANDS: Final = {
         "transactions", "app", "List, describe and abort transactions; find hanging ones."
     ),
     "acls": CommandPlace("acls", "app", "List, add and remove ACLs."),
+    "audit": CommandPlace("audit", "app", "Show and verify the audit log."),
     "quotas": CommandPlace("quotas", "app", "Show, set and remove quotas."),
     "configs": CommandPlace("configs", "app", "Show and change topic and broker settings."),
     "compact": CommandPlace(

@@ -1,4 +1,4 @@
-"""Stages that a request passes before its handler: authenticated, authorised, quota. Pure.
+"""Stages that a request passes before its handler: authenticated, authorised, audited, quota. Pure.
 
 A stage wraps handlers once, when the broker is composed, and may leave an API alone by returning
 its handler as it is. With no active stage the table of handlers is used itself, so stages that are
@@ -25,6 +25,7 @@ class Stages(NamedTuple):
 
     authenticated: Stage[Any] | None = None
     authorised: Stage[Any] | None = None
+    audited: Stage[Any] | None = None
     quota: Stage[Any] | None = None
 
 
