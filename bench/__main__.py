@@ -21,6 +21,7 @@ from bench import (
     spark_tables,
     state,
     storage,
+    tls,
 )
 from bench.table import Row, render
 
@@ -35,6 +36,7 @@ def main() -> None:
         "Codec": lambda: _codec_rows(quick=quick),
         "Storage": lambda: storage.run(quick=quick),
         "Broker": lambda: broker.run(quick=quick),
+        "TLS": lambda: tls.run(quick=quick),
         "Cleaner": lambda: cleaner.run(quick=quick),
         "Cleaner under load": lambda: cleaner_load.run(quick=quick),
         "Scan": lambda: scan.run(quick=quick),

@@ -61,7 +61,9 @@ def broker_process(
     ready_file = directory / "ready.json"
     ready_file.unlink(missing_ok=True)
     command = [str(python), "-m", "ledgerstone", "up", "--data", str(directory / "data")]
-    command += ["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"]
+    if "listeners" not in (settings or {}):
+        command += ["--listen", "127.0.0.1:0"]
+    command += ["--http", "127.0.0.1:0"]
     command += ["--ready-file", str(ready_file), "--log-level", "warning", *arguments]
     for key, value in (settings or {}).items():
         command += ["-c", f"{key}={value}"]

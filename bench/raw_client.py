@@ -7,6 +7,7 @@ size. `call` decodes one answer, so that nobody measures how fast errors come.
 
 import os
 import socket
+import ssl
 import struct
 import time
 from collections.abc import Sequence
@@ -61,9 +62,11 @@ class Load(NamedTuple):
 class RawClient:
     """One connection. Requests are made by the functions below it."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, context: ssl.SSLContext | None = None) -> None:
         self._socket = socket.create_connection((host, port), timeout=TIMEOUT_S)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if context is not None:
+            self._socket = context.wrap_socket(self._socket, server_hostname=host)
 
     def __enter__(self) -> "RawClient":
         return self

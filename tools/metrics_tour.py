@@ -24,7 +24,24 @@ from ledgerstone.client.consumer import Consumer
 from ledgerstone.client.fetcher import Fetcher
 from ledgerstone.client.offsets import CommittedOffset, commit_offsets
 from ledgerstone.client.producer import NewRecord, Producer
+from ledgerstone.client.quotas import alter_quotas
+from ledgerstone.client.routing import AnyBroker
+from ledgerstone.client.session import SessionConfig
 from ledgerstone.errors import LedgerstoneError
+from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsRequestTopic,
+)
+from ledgerstone.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from ledgerstone.protocol.messages.metadata import MetadataRequest
+from ledgerstone.protocol.messages.produce import (
+    ProducePartitionData,
+    ProduceRequest,
+    ProduceTopicData,
+)
+from ledgerstone.quotas.entities import QuotaEntity
+from ledgerstone.records.builder import build_batch
 from ledgerstone.types import TopicPartition
 
 TIMEOUT_S: Final = 60.0
@@ -33,6 +50,7 @@ _HOUR_MS: Final = 3_600_000
 _FREE: Final = "customers"  # a group will miss a delete here
 _HELD: Final = "accounts"  # the same group holds its deletes here
 _GROUP: Final = "billing"
+_WAITED: Final = "waited-for"  # clients wait for their quotas here
 
 
 class TourFailed(Exception):
@@ -48,9 +66,44 @@ def metrics_page() -> str:
             _deletes(client, http)
             _refusal(client)
             _read_all(client)
+            _waits(client, int(port))
         key = base64.b64encode(b"carol").decode()
         _post(http, f"topics/{_FREE}/erasures", key=key, reason="tour", within_ms=90 * _HOUR_MS)
         return _get(http, "/metrics")
+
+
+def _waits(admin: Client, port: int) -> None:
+    """Clients that use more than their quotas, each of another one."""
+    alter_quotas(admin, QuotaEntity.of({"ip": None}), {"connection_creation_rate": 1e6})
+    create_topic(admin, NewTopic(name=_WAITED, partitions=1, configs={}))
+    here = Endpoint("127.0.0.1", port)
+    for name, key, limit, requests in (
+        ("much", "producer_byte_rate", 1.0, [_produced()]),
+        ("deep", "consumer_byte_rate", 1.0, [_fetch()]),
+        ("often", "request_percentage", 0.001, [MetadataRequest(topics=[])] * 2),
+        ("many", "controller_mutation_rate", 5.0, [_topics(3), _topics(1)]),
+    ):
+        alter_quotas(admin, QuotaEntity.of({"client-id": name}), {key: limit})
+        with Client([here], SessionConfig(client_id=name)) as client:
+            for request in requests:
+                client.call(request, ApiMessage, to=AnyBroker(), one_try=True)
+
+
+def _produced() -> ProduceRequest:
+    records = build_batch([(1_700_000_000_000, b"k", b"v", ())])
+    data = ProducePartitionData(index=0, records=records)
+    topic = ProduceTopicData(name=_WAITED, partition_data=[data])
+    return ProduceRequest(acks=1, timeout_ms=1000, topic_data=[topic])
+
+
+def _fetch() -> FetchRequest:
+    topic = FetchTopic(topic=_WAITED, partitions=[FetchPartition(partition_max_bytes=1 << 20)])
+    return FetchRequest(max_bytes=1 << 20, topics=[topic])
+
+
+def _topics(count: int) -> CreateTopicsRequest:
+    wanted = [CreateTopicsRequestTopic(f"waits-{count}-{n}", 20, 1) for n in range(count)]
+    return CreateTopicsRequest(topics=wanted, timeout_ms=1000)
 
 
 @contextmanager

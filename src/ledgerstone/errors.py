@@ -452,6 +452,14 @@ class ConfigError(LedgerstoneError):
         self.reason = reason
 
 
+class StartStopped(LedgerstoneError):
+    """SIGTERM came before the start was over."""
+
+
+class StartFailed(LedgerstoneError):
+    """The cluster did not take the node."""
+
+
 class FormatRefused(LedgerstoneError):
     """`ledgerstone format` was asked for something that cannot be; nothing was changed."""
 

@@ -1,11 +1,20 @@
 """Erasures over replicas: one receipt for all brokers, across failovers."""
 
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
 import pytest
 
 from ledgerstone.erasure.secrets_file import load_or_create
+from ledgerstone.server.bootstrap import RunningBroker
+from ledgerstone.server.effects import StartScan
+from ledgerstone.server.erasing.scans import Scans
 from ledgerstone.testing import passes
 from ledgerstone.testing.cluster import LedgerstoneCluster
 from ledgerstone.testing.local_api import CallRefused
+from ledgerstone.testing.waiting import wait_until
+from ledgerstone.uuid_text import uuid_to_text
 from tests.cluster.erasing_story import KEY, Story
 
 
@@ -257,12 +266,22 @@ def test_group_that_reads_the_tombstone_is_known_whoever_coordinates_it(story: S
     for group, offset in (("readers", tombstone["offset"] + 1), ("sleepers", 0)):
         with story.cluster.begin(f"commits-{group}") as commits:
             commits.send_offsets(group, {("customers", 0): offset})
+    # Before the tombstone goes: the clock of this test leaves little time in between.
+    wait_until(
+        lambda: {"readers", "sleepers"} <= {each["name"] for each in outputs(story, erasure_id)},
+        "the coordinator knows both groups",
+    )
 
     story.run(erasure_id)
 
-    outputs = {each["name"]: each for each in story.receipt(erasure_id)["outputs"]}
-    assert outputs["readers"]["status"] == "read"
-    assert outputs["sleepers"]["status"] == "not_verified"
+    named = {each["name"]: each for each in story.receipt(erasure_id)["outputs"]}
+    assert named["readers"]["status"] == "read"
+    assert named["sleepers"]["status"] == "not_verified"
+
+
+def outputs(story: Story, erasure_id: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = story.look(erasure_id)["outputs"]
+    return found
 
 
 def test_topic_that_is_deleted_in_the_middle_is_gone_from_every_broker(story: Story) -> None:
@@ -277,3 +296,137 @@ def test_topic_that_is_deleted_in_the_middle_is_gone_from_every_broker(story: St
     assert ended["stage"] == "receipted", ended
     assert [each["node_id"] for each in story.receipt(erasure_id)["replicas"]] == [1, 2, 3]
     assert story.files_with(KEY.encode()) == []
+
+
+class HeldScans(Scans):
+    """Takes searches and scans, and begins none."""
+
+    __slots__ = ()
+
+    @property
+    def has_wanted(self) -> bool:
+        return False
+
+    def take_wanted(self) -> list[StartScan]:
+        return []
+
+
+def hold_scans(running: RunningBroker) -> None:
+    running.broker.erasing.scans.__class__ = HeldScans
+
+
+def test_broker_that_dies_in_the_middle_of_its_scan_scans_again(story: Story) -> None:
+    story.topic()
+    story.put()
+    erasure_id = story.erase(1)
+    story.run(erasure_id, until="removed")
+    other = next(each for each in (1, 2, 3) if each != story.coordinator)
+    story.asked_at = story.coordinator
+    before = story.cluster.on(other, lambda run: run.broker.erasing.others.identity[0])
+    story.cluster.on(other, hold_scans)
+
+    story.wait_for(erasure_id, "a scan of every file is under way")
+    story.cluster.kill(other)
+    story.wait_for(erasure_id, f"broker {other}")
+    story.cluster.start(other)
+    ended = story.run(erasure_id)
+
+    assert ended["stage"] == "receipted", ended
+    lives = {each["node_id"]: each for each in story.receipt(erasure_id)["replicas"]}
+    assert list(lives) == [1, 2, 3]
+    # It is the scan of the second life that was signed.
+    assert lives[other]["incarnation_id"] != uuid_to_text(before)
+
+
+def test_broker_that_was_away_gets_the_secrets_and_can_take_over(story: Story) -> None:
+    story.topic()
+    story.put()
+    story.cluster.kill(3)
+    erasure_id = story.erase(1)
+    story.run(erasure_id, until="tombstoned")
+    keys = story.cluster.nodes[3].directory / "erasure.keys"
+    assert not keys.exists()
+
+    story.cluster.start(3)
+    story.cluster.wait_in_sync()
+    wait_until(keys.exists, "broker 3 has the secrets")
+    assert keys.stat().st_mode & 0o777 == 0o600
+    for lost in (1, 2):
+        if story.coordinator != 3:
+            story.cluster.kill(lost)
+            assert story.coordinator != lost
+            story.cluster.start(lost)
+            story.cluster.wait_in_sync()
+    ended = story.run(erasure_id)
+
+    assert ended["stage"] == "receipted", ended
+    assert len(story.receipt(erasure_id)["replicas"]) == 3
+
+
+def test_pages_of_every_node_show_the_erasure_and_its_receipt(story: Story) -> None:
+    story.topic()
+    story.put()
+    erasure_id = story.erase(1)
+    story.run(erasure_id)
+
+    shown = {}
+    for node in story.cluster.nodes.values():
+        for path in ("erasures", f"erasures/{erasure_id}", f"erasures/{erasure_id}/receipt.txt"):
+            with urlopen(f"{node.http}/{path}", timeout=30) as answer:
+                shown[node.id, path] = answer.read().decode()
+
+    assert all(erasure_id in text for text in shown.values())
+    receipts = {text for (_, path), text in shown.items() if path.endswith(".txt")}
+    assert len(receipts) == 1
+
+
+def test_residue_is_accepted_for_the_broker_that_has_it(story: Story) -> None:
+    story.topic()
+    story.put()
+    for each in (2, 3):
+        (story.cluster.nodes[each].directory / "notes.txt").write_bytes(b"of " + KEY.encode())
+    erasure_id = story.erase(1)
+    story.run(erasure_id, until="unlinked")
+    api = story.cluster.nodes[1].api
+
+    found = story.wait_for(erasure_id, "outside of records")
+    files = [(each["file"], each["node_id"]) for each in found["found"]["residue_files"]]
+    assert (found["status"], files) == (
+        "residue found",
+        [("0/notes.txt", 2), ("0/notes.txt", 3)],
+    )
+    said = {"file": "0/notes.txt", "by": "ops", "reason": "a court file"}
+    with pytest.raises(CallRefused, match="brokers 2, 3 have such a file"):
+        api.post(f"erasures/{erasure_id}/accept", **said)
+    for each in (2, 3):
+        api.post(f"erasures/{erasure_id}/accept", **said, broker=each)
+    ended = story.run(erasure_id)
+
+    assert ended["stage"] == "receipted", ended
+    receipt = story.receipt(erasure_id)
+    assert [each["accepted"] for each in receipt["replicas"]] == [0, 1, 1]
+    assert [(each["node_id"], each["hits"]) for each in receipt["exceptions"]] == [(2, 1), (3, 1)]
+
+
+def test_broker_that_joins_in_the_middle_is_scanned_too(tmp_path: Path) -> None:
+    cluster = LedgerstoneCluster(tmp_path, size=4)
+    try:
+        cluster.start(1, 2, 3)
+        story = Story(cluster)
+        story.topic()
+        story.put()
+        erasure_id = story.erase(1)
+        story.run(erasure_id, until="stamped")
+
+        cluster.start(4)
+        leader = cluster.leader_of("customers")
+        story.reassign([leader, 4, next(each for each in (1, 2, 3) if each != leader)])
+        ended = story.run(erasure_id)
+
+        assert ended["stage"] == "receipted", ended
+        replicas = story.receipt(erasure_id)["replicas"]
+        assert [each["node_id"] for each in replicas] == [1, 2, 3, 4]
+        assert [each["hosted_in_all"] for each in replicas].count(1) == 3
+        assert story.files_with(KEY.encode()) == []
+    finally:
+        cluster.close()

@@ -59,11 +59,11 @@ def test_each_principal_is_answered_as_kafka_answered_it() -> None:
 def test_record_has_every_api_that_is_served() -> None:
     """A handler without a rule stops the start; one without a case is found here."""
     from ledgerstone.protocol.messages import APIS
-    from ledgerstone.server.dispatch import CONTROLLER_HANDLERS, HANDLERS
+    from ledgerstone.server.dispatch import CONTROLLER_HANDLED, HANDLED
     from tests.compat.authorization_cases import broker_cases, controller_cases
 
     asked = {case.api for case in broker_cases("")} | {case.api for case in controller_cases("")}
-    served = {APIS[key].name for key in (*HANDLERS, *CONTROLLER_HANDLERS)}
+    served = {APIS[key].name for key in (*HANDLED, *CONTROLLER_HANDLED)}
     # No principal yet; types of groups that are not served; what would change the test's quorum;
     # what is between our own brokers.
     elsewhere = {

@@ -2,6 +2,7 @@
 versions. Java's are in `test_tls_java`."""
 
 import asyncio
+import pickle
 import re
 import ssl
 import subprocess
@@ -12,9 +13,12 @@ import aiokafka
 import confluent_kafka
 import pytest
 
+from ledgerstone.spark.worker import connect
+from ledgerstone.spark.write_options import write_options
 from tests.kit import kafka_python
 from tests.kit.broker import FAST_GROUPS, BrokerProcess, wait_until
 from tests.kit.certificates import Authority
+from tests.kit.command_line import ledgerstone
 
 TIMEOUT_S = 30.0
 VERSIONS = ["TLSv1.2", "TLSv1.3"]
@@ -27,7 +31,8 @@ class Files:
         authority = Authority()
         self.ca = authority.write(directory / "ca.pem")
         self.broker = authority.issue("broker").write(directory / "broker.pem")
-        self.client = authority.issue("alice").write(directory / "alice.pem")
+        self.issued = authority.issue("alice")
+        self.client = self.issued.write(directory / "alice.pem")
 
     def settings(self, auth: str) -> dict[str, str]:
         return {
@@ -189,3 +194,74 @@ def test_openssls_own_client_sees_the_chain(
     )  # fmt: skip
 
     assert b"Verification: OK" in done.stderr
+
+
+# -- ours ----------------------------------------------------------------------------------------
+
+
+def properties(path: Path, **given: str) -> str:
+    lines = [f"{key.replace('_', '.')}={value}\n" for key, value in given.items()]
+    path.write_text("".join(lines))
+    return str(path)
+
+
+def test_our_commands_take_a_clients_properties(
+    served: tuple[BrokerProcess, bool], files: Files, tmp_path: Path
+) -> None:
+    broker, wants_certificate = served
+    given = {
+        "bootstrap_servers": broker.bootstrap,
+        "security_protocol": "SSL",
+        "ssl_truststore_location": files.ca,
+    }
+    without = properties(tmp_path / "without", **given)
+    path = properties(tmp_path / "with", ssl_keystore_location=files.client, **given)
+
+    made = ledgerstone("topics", "create", "ours", "--command-config", path)
+    listed = ledgerstone("topics", "list", environment={"LEDGERSTONE_COMMAND_CONFIG": path})
+    plain = ledgerstone("topics", "list", "--bootstrap", broker.bootstrap)
+    bare = ledgerstone("topics", "list", "--command-config", without)
+    ledgerstone("topics", "delete", "ours", "--yes", "--command-config", path)
+
+    assert made.code == 0, made.stderr
+    assert "ours" in listed.stdout
+    assert plain.code == 1
+    assert bare.code == int(wants_certificate)
+    if wants_certificate:
+        assert "it wants a certificate, and this side shows none" in bare.stderr
+
+
+def test_our_client_says_why_it_trusts_nobody_and_does_not_try_again(
+    served: tuple[BrokerProcess, bool], files: Files, tmp_path: Path
+) -> None:
+    broker, _ = served
+    stranger = Authority("another CA").write(tmp_path / "other.pem")
+    given = {"bootstrap_servers": broker.bootstrap, "security_protocol": "SSL"}
+    path = properties(tmp_path / "p", ssl_truststore_location=stranger, **given)
+    missing = properties(tmp_path / "q", ssl_truststore_location=str(tmp_path / "none"), **given)
+
+    distrust = ledgerstone("topics", "list", "--command-config", path)
+    lost = ledgerstone("topics", "list", "--command-config", missing)
+
+    assert distrust.code == lost.code == 1
+    assert "its certificate is refused" in distrust.stderr
+    assert "cannot be read: No such file" in lost.stderr
+
+
+def test_the_connector_of_spark_takes_kafkas_options(
+    served: tuple[BrokerProcess, bool], files: Files
+) -> None:
+    broker, wants_certificate = served
+    raw = {
+        "kafka.bootstrap.servers": broker.bootstrap,
+        "kafka.security.protocol": "SSL",
+        "kafka.ssl.truststore.location": files.ca,
+        "topic": "t",
+    }
+    if wants_certificate:
+        raw["kafka.ssl.keystore.location"] = files.client
+    connection = write_options(raw, overwrite=False).connection
+
+    # As it reaches an executor.
+    with connect(pickle.loads(pickle.dumps(connection))) as client:
+        assert client.all_topics() is not None

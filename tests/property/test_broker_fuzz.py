@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ledgerstone.protocol.api import OFFERED, accepts
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from ledgerstone.server.dispatch import HANDLED
+from ledgerstone.server.dispatch import HANDLED, client_handler
 from tests.kit.in_process import InProcess, RawClient, frame_of
 from tests.kit.logs import batch
 from tests.property.wild_requests import Wild
@@ -37,8 +37,10 @@ class World:
     trace back."""
 
     def __init__(self) -> None:
-        # A first pass inside a case would count what it imports as memory of the case.
+        # A first pass or request inside a case would count what it imports as memory of the case.
         import_module("ledgerstone.records.kernels.cleaning")
+        for key in KEYS:
+            client_handler(key)
         self.cases = 0
         self.renew()
 

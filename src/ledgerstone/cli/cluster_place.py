@@ -7,9 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ledgerstone.cli.options import parse_bootstrap
+from ledgerstone.cli.options import parse_bootstrap, session_config
 from ledgerstone.client.blocking import Client
-from ledgerstone.client.session import SessionConfig
 from ledgerstone.cluster.control import ask
 from ledgerstone.dataclasses import dataclass
 
@@ -59,6 +58,5 @@ class ClusterPlace:
             servers = parse_bootstrap(
                 ",".join(each["bootstrap"] for id_, each in known.items() if id_ != without)
             )
-        config = SessionConfig(client_id="ledgerstone-cli", reach_timeout_ms=0)
-        with Client(servers, config) as client:
+        with Client(servers, session_config()) as client:
             yield client

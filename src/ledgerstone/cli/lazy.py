@@ -4,11 +4,15 @@
 takes longer than most commands run.
 """
 
+import sys
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+# Loaded by commands that talk to brokers.
+_TALKS: Final = ("ledgerstone.cli.options", "ledgerstone.cli.cluster_place")
 
 
 class CommandPlace(NamedTuple):
@@ -88,11 +92,16 @@ class LazyCommand(TyperCommand):
     def _load(self) -> Any:  # noqa: ANN401
         module = import_module(f"ledgerstone.cli.{self._place.module}")
         found = getattr(module, self._place.attribute)
-        if isinstance(found, typer.Typer):
-            return typer.main.get_command(found)
-        app = new_app()
-        app.command(self.name)(found)
-        return typer.main.get_command(app)
+        app = found
+        if not isinstance(found, typer.Typer):
+            app = new_app()
+            app.command(self.name)(found)
+        command = typer.main.get_command(app)
+        if any(each in sys.modules for each in _TALKS):
+            from ledgerstone.cli.command_config import add_command_config
+
+            add_command_config(command)
+        return command
 
 
 class LazyGroup(TyperGroup):

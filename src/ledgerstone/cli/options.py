@@ -6,6 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
+from ledgerstone.cli.command_config import given_bootstrap, given_security
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.cluster import Endpoint
 from ledgerstone.client.session import SessionConfig
@@ -32,9 +33,12 @@ ConfigOption = Annotated[
 
 
 def connect(bootstrap: str) -> Client:
-    # A user waits at a terminal: report an unreachable broker at once.
-    config = SessionConfig(client_id="ledgerstone-cli", reach_timeout_ms=0)
-    return Client(parse_bootstrap(bootstrap), config)
+    return Client(parse_bootstrap(given_bootstrap(bootstrap)), session_config())
+
+
+def session_config() -> SessionConfig:
+    """A user waits at a terminal: report an unreachable broker at once."""
+    return SessionConfig(client_id="ledgerstone-cli", reach_timeout_ms=0, security=given_security())
 
 
 def parse_bootstrap(text: str) -> list[Endpoint]:

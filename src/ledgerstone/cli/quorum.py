@@ -14,12 +14,12 @@ from ledgerstone.cli.options import (
     JsonOption,
     connect,
     parse_bootstrap,
+    session_config,
 )
 from ledgerstone.cli.output import Cell, flush, show_time, write_json, write_line, write_rows
 from ledgerstone.client import quorum_admin
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.quorum_admin import QuorumDescription, QuorumReplica, VoterEndpoint
-from ledgerstone.client.session import SessionConfig
 from ledgerstone.config.broker import load_broker_config
 from ledgerstone.fs import join
 from ledgerstone.storage.filenames import META_PROPERTIES
@@ -54,8 +54,7 @@ def _ask(bootstrap: str, controllers: str | None, ask: Callable[[Client], T]) ->
     if controllers is None:
         with connect(bootstrap) as client:
             return ask(client)
-    config = SessionConfig(client_id="ledgerstone-cli", reach_timeout_ms=0)
-    return quorum_admin.on_the_leader(parse_bootstrap(controllers), config, ask)
+    return quorum_admin.on_the_leader(parse_bootstrap(controllers), session_config(), ask)
 
 
 @app.command("status")

@@ -1,9 +1,11 @@
 """`ledgerstone quotas`: how much users, client ids and addresses may use. Shell."""
 
+from contextlib import suppress
 from typing import Annotated, Final
 
 import typer
 
+from ledgerstone.cli.admin_http import apis_of
 from ledgerstone.cli.lazy import new_app
 from ledgerstone.cli.options import (
     DEFAULT_BOOTSTRAP,
@@ -13,12 +15,28 @@ from ledgerstone.cli.options import (
     parse_pairs,
 )
 from ledgerstone.cli.output import Cell, flush, printable, write_json, write_line, write_rows
+from ledgerstone.client.blocking import Client
 from ledgerstone.client.quotas import alter_quotas, describe_quotas
+from ledgerstone.errors import LedgerstoneError
 from ledgerstone.quotas.entities import EntityType, QuotaEntity
 
 app = new_app("Show, set and remove quotas of users, client ids and addresses.")
 
 _DEFAULT: Final = "(default)"
+_EVERYBODY: Final = "(any)"
+_WAITED: Final = (
+    "broker",
+    "user",
+    "client_id",
+    "quota",
+    "level",
+    "limit",
+    "used",
+    "waits_ms",
+    "times",
+    "total_ms",
+    "never_passes_bytes",
+)
 
 UserOption = Annotated[str | None, typer.Option("--user", help="Name of a user.")]
 DefaultUserOption = Annotated[
@@ -51,15 +69,45 @@ def _entity(
 @app.command("show")
 @app.command("list", hidden=True)
 def show(as_json: JsonOption = False, bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP) -> None:
-    """Show the quotas that are set."""
+    """Show the quotas that are set, and who had to wait for them, on which broker."""
     with connect(bootstrap) as client:
         found = describe_quotas(client)
+        waited = _throttled(client)
     rows: list[tuple[Cell, ...]] = [
         (*_cells(entity), key, _number(value))
         for entity, values in sorted(found.items(), key=lambda item: str(item[0]))
         for key, value in sorted(values.items())
     ]
     write_rows(("user", "client_id", "ip", "quota", "limit"), rows, as_json=as_json)
+    if waited and not as_json:
+        write_line("\nhad to wait:")
+    if waited:
+        write_rows(_WAITED, waited, as_json=as_json)
+
+
+def _throttled(client: Client) -> list[tuple[Cell, ...]]:
+    """From every broker's HTTP API. Some brokers have none or do not advertise it: what is set is
+    shown all the same."""
+    found: list[tuple[Cell, ...]] = []
+    with suppress(LedgerstoneError):
+        for api in apis_of(client):
+            found += [
+                (
+                    f"{api.endpoint.host}:{api.endpoint.port}",
+                    _EVERYBODY if each["user"] is None else each["user"],
+                    _EVERYBODY if each["client_id"] is None else each["client_id"],
+                    each["quota"],
+                    each["level"],
+                    f"{each['limit']:.10g}",
+                    f"{each['used']:.4g}",
+                    each["waits_ms"],
+                    each["times"],
+                    each["total_ms"],
+                    each["too_large"] or None,
+                )
+                for each in api.get("quotas")["throttled"]
+            ]
+    return found
 
 
 def _cells(entity: QuotaEntity) -> tuple[Cell, ...]:

@@ -153,6 +153,12 @@ def show_margin(margin_ms: int | None) -> str:
 
 
 def _missed(missed: dict[str, Any]) -> str:
+    if missed["group"] == "*":
+        return (
+            f"any group may have missed deletes between offsets {missed['first_offset']} and "
+            f"{missed['last_offset']} ({show_time(missed['at_ms'])}): some coordinators could "
+            "not be asked what their groups had read"
+        )
     return (
         f"group {printable(missed['group'])} may have missed deletes between offsets "
         f"{missed['first_offset']} and {missed['last_offset']} ({show_time(missed['at_ms'])}); "

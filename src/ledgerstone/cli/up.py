@@ -10,17 +10,22 @@ import signal
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from ledgerstone.cli.log_format import formatter
 from ledgerstone.clock import Clock
 from ledgerstone.config.broker import BrokerConfig, load_broker_config
-from ledgerstone.errors import ConfigError
+from ledgerstone.errors import ConfigError, StartFailed, StartStopped
 from ledgerstone.workers.child import die_with_parent
 
+if TYPE_CHECKING:
+    from ledgerstone.cli.secure_setup import SecureSetup
+    from ledgerstone.server.bootstrap import RunningBroker
+
 _EXIT_REFUSED = 2
+DEFAULT_ADDRESS: Final = "127.0.0.1:9092"
 
 
 def up(
@@ -28,6 +33,14 @@ def up(
     listen: Annotated[
         str | None, typer.Option(help="HOST:PORT for clients; port 0: any free.")
     ] = None,
+    secure: Annotated[
+        bool,
+        typer.Option(
+            "--secure",
+            help="For development: TLS with an authority of its own, a login for `admin`, ACLs. "
+            "Files for clients are in DATA/secure.",
+        ),
+    ] = False,
     http: Annotated[str | None, typer.Option(help="HOST:PORT for web page, API, metrics.")] = None,
     http_readonly: Annotated[
         bool, typer.Option("--http-readonly", help="Refuse changes by web page and HTTP API.")
@@ -59,10 +72,10 @@ def up(
         raise typer.BadParameter("must be real or virtual", param_hint="--clock")
     _configure_logging(log_format, log_level)
     overrides = list(override or [])
+    if listen is not None and not secure:
+        overrides.append(f"listeners=PLAINTEXT://{listen}")
     if data is not None:
         overrides.append(f"log.dirs={data}")
-    if listen is not None:
-        overrides.append(f"listeners=PLAINTEXT://{listen}")
     if http is not None:
         overrides.append(f"ledgerstone.http.listener={http}")
     if http_readonly:
@@ -73,15 +86,42 @@ def up(
         raise typer.BadParameter(str(error), param_hint="--config") from error
     _raise_descriptor_limit()
     try:
+        setup = _secure_setup(data, listen or DEFAULT_ADDRESS) if secure else None
+        # Behind them the user's own, which so go before.
+        overrides = [*(() if setup is None else setup.overrides), *overrides]
         loaded = load_broker_config(
             properties=properties, environment=os.environ, overrides=overrides
         )
         for warning in loaded.warnings:
             logging.getLogger(__name__).warning("config %s", warning)
-        asyncio.run(_serve(loaded.config, ready_file, is_virtual=clock == "virtual"))
+        asyncio.run(_serve(loaded.config, ready_file, setup, is_virtual=clock == "virtual"))
     except ConfigError as error:
         typer.echo(f"ledgerstone: {error}", err=True)
         raise typer.Exit(_EXIT_REFUSED) from error
+
+
+def _secure_setup(data: Path | None, listen: str) -> "SecureSetup":
+    if data is None:
+        raise ConfigError("--data", "", "must be set with --secure: keys are kept below it")
+    from ledgerstone.cli.secure_setup import set_up
+    from ledgerstone.system import SystemClock, SystemDice
+
+    return set_up(data, listen, SystemClock(), SystemDice())
+
+
+def _announce(running: "RunningBroker", token: str, setup: "SecureSetup | None") -> None:
+    line = f"ledgerstone ready bootstrap={running.bootstrap}"
+    if running.http_address is not None:
+        line += f" http={running.http_address}"
+    typer.echo(line)
+    if running.http_address is not None:
+        # Printed only here, not logged: this address grants changes, and logs are kept and copied.
+        typer.echo(f"ledgerstone page {running.http_address}/?token={token}")
+    if setup is not None:
+        # The password is shown when it is made, and is in a file from then on.
+        shown = setup.password if setup.is_new else "as before"
+        typer.echo(f"ledgerstone secure user=admin password={shown} files={setup.directory}")
+    sys.stdout.flush()
 
 
 def _waits_for(what: str) -> None:
@@ -90,12 +130,17 @@ def _waits_for(what: str) -> None:
         typer.echo(f"ledgerstone waits for {what}", err=True)
 
 
-async def _serve(config: BrokerConfig, ready_file: Path | None, *, is_virtual: bool) -> None:
+async def _serve(
+    config: BrokerConfig,
+    ready_file: Path | None,
+    setup: "SecureSetup | None",
+    *,
+    is_virtual: bool,
+) -> None:
     # A start makes no garbage.
     gc.disable()
     # Imported here: `ledgerstone --help` must not load a broker.
     from ledgerstone.server.bootstrap import Surroundings, start_broker
-    from ledgerstone.server.cluster_start import StartFailed, StartStopped
     from ledgerstone.server.movable_clock import MovableClock
     from ledgerstone.system import OsFilesystem, SystemClock, SystemDice, boot_id
     from ledgerstone.web.access import Access
@@ -132,6 +177,8 @@ async def _serve(config: BrokerConfig, ready_file: Path | None, *, is_virtual: b
     except StartFailed as failed:
         typer.echo(f"ledgerstone: {failed}", err=True)
         raise typer.Exit(1) from failed
+    if setup is not None:
+        setup.write_client_files(running.bootstrap)
     _spare_the_collector()
     facts: dict[str, object] = {
         "pid": os.getpid(),
@@ -141,14 +188,7 @@ async def _serve(config: BrokerConfig, ready_file: Path | None, *, is_virtual: b
     }
     if ready_file is not None:
         _write_ready_file(ready_file, facts)
-    line = f"ledgerstone ready bootstrap={running.bootstrap}"
-    if running.http_address is not None:
-        line += f" http={running.http_address}"
-    typer.echo(line)
-    if running.http_address is not None:
-        # Printed only here, not logged: this address grants changes, and logs are kept and copied.
-        typer.echo(f"ledgerstone page {running.http_address}/?token={access.token}")
-    sys.stdout.flush()
+    _announce(running, access.token, setup)
     await stopping.wait()
     await running.stop(hurries=hurrying.is_set)
     if ready_file is not None:

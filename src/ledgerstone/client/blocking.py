@@ -5,6 +5,7 @@ dropped, and the session says where to go instead.
 """
 
 import socket
+import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
@@ -16,6 +17,7 @@ from ledgerstone.client.cluster import Endpoint, TopicInfo, ask_about
 from ledgerstone.client.errors import check, error_of
 from ledgerstone.client.rounds import PartitionAnswer, PartitionAnswers, Rounds
 from ledgerstone.client.routing import Target, ToBroker, target_of
+from ledgerstone.client.security import ClientSecurity
 from ledgerstone.client.session import ClientSession, LinkId, SessionConfig
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.errors import InvariantViolation, KafkaError
@@ -27,6 +29,7 @@ from ledgerstone.protocol.messages.metadata import MetadataRequest, MetadataResp
 from ledgerstone.protocol.wire import ProtocolViolation
 from ledgerstone.security.accounts import MakeLogin, login_maker
 from ledgerstone.system import SystemClock, SystemDice
+from ledgerstone.tls.failures import explained
 from ledgerstone.types import Buffer, TopicPartition
 
 R = TypeVar("R", bound=ApiMessage)
@@ -59,6 +62,15 @@ def dial_tcp(endpoint: Endpoint, timeout_s: float) -> socket.socket:
     sock = socket.create_connection(endpoint, timeout=timeout_s)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sock
+
+
+def dial_for(security: ClientSecurity) -> Dial:
+    if security.tls is None:
+        return dial_tcp
+    # Takes cryptography with it, which a plain client does without.
+    from ledgerstone.client.tls_dial import tls_dial
+
+    return tls_dial(security.tls, dial_tcp)
 
 
 class BlockingConnection:
@@ -128,6 +140,13 @@ class BlockingConnection:
         self._sock.close()
 
 
+def reason_of(error: Exception) -> str:
+    if isinstance(error, ssl.SSLError):
+        # In TLS 1.3 a broker looks at our certificate after our handshake is over.
+        return explained(error)
+    return str(error) or type(error).__name__
+
+
 class Client:
     """A client of one cluster. Closes its connections when it leaves a `with` block."""
 
@@ -138,13 +157,13 @@ class Client:
         *,
         clock: Clock | None = None,
         dice: Dice | None = None,
-        dial: Dial = dial_tcp,
+        dial: Dial | None = None,
         sleep: Sleep = time.sleep,
     ) -> None:
         self.clock: Clock = clock or SystemClock()
         self.dice: Dice = dice or SystemDice()
         self.session = ClientSession(bootstrap, self.dice, config)
-        self._dial = dial
+        self._dial = dial or dial_for(self.session.config.security)
         self._sleep = sleep
         account = self.session.config.security.account
         self._make_login = None if account is None else login_maker(account, self.dice)
@@ -209,7 +228,7 @@ class Client:
             raise error_of(error.code, f"{endpoint.host}:{endpoint.port}", str(error)) from None
         except (OSError, ProtocolViolation) as error:
             self._drop(step.link)
-            reason = str(error) or type(error).__name__
+            reason = reason_of(error)
             call.failed(reason, self.clock.monotonic_ms())
             return
         except KafkaError:

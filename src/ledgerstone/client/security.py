@@ -12,6 +12,7 @@ from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import ConfigError
 from ledgerstone.security.accounts import CLIENT_MECHANISMS, Account
 from ledgerstone.security.jaas import parse_jaas
+from ledgerstone.tls.settings import TLS_PROPERTIES, TlsSettings, tls_settings
 
 _PROTOCOL: Final = "security.protocol"
 _MECHANISM: Final = "sasl.mechanism"
@@ -23,13 +24,24 @@ _PASSWORD: Final = "sasl.password"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSecurity:
-    """`account` is there where the protocol asks for a login."""
+    """`account` is there where the protocol asks for a login, `tls` where it has TLS."""
 
     protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
     account: Account | None = None
+    tls: TlsSettings | None = None
 
 
 PLAIN_TEXT: Final = ClientSecurity()
+# Every property that is looked at here.
+SECURITY_PROPERTIES: Final = (
+    _PROTOCOL,
+    _MECHANISM,
+    _MECHANISMS,
+    _JAAS,
+    _NAME,
+    _PASSWORD,
+    *TLS_PROPERTIES,
+)
 
 
 def client_security(properties: Mapping[str, str]) -> ClientSecurity:
@@ -40,7 +52,8 @@ def client_security(properties: Mapping[str, str]) -> ClientSecurity:
         raise ConfigError(_PROTOCOL, text, f"must be one of {known}")
     protocol = SecurityProtocol[text]
     account = _account(properties) if protocol.uses_sasl else None
-    return ClientSecurity(protocol=protocol, account=account)
+    tls = tls_settings(properties) if protocol.uses_tls else None
+    return ClientSecurity(protocol=protocol, account=account, tls=tls)
 
 
 def _account(properties: Mapping[str, str]) -> Account:

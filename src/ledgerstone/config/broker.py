@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from ledgerstone.config.authorizer_keys import parse_super_users
 from ledgerstone.config.broker_keys import BROKER_DEFAULTS, BROKER_KEYS
 from ledgerstone.config.cluster import ClusterConfig
+from ledgerstone.config.connection_limits import OVERRIDES_KEY, parse_overrides
 from ledgerstone.config.listener_keys import find_key, split_listener_key
 from ledgerstone.config.listeners import (
     EVERY_ADDRESS,
@@ -76,8 +77,10 @@ class BrokerConfig:
     ledgerstone_audit_dir: str | None
 
     socket_request_max_bytes: int
-    max_connections: int
-    max_connections_per_ip: int
+    quota_window_num: int
+    quota_window_size_seconds: int
+    controller_quota_window_num: int
+    controller_quota_window_size_seconds: int
     connections_max_idle_ms: int
     queued_max_request_bytes: int
     connection_failed_authentication_delay_ms: int
@@ -160,6 +163,7 @@ class BrokerConfig:
                 field: each for field, each in _IN_CLUSTER.items() if _PLAIN[field] not in given
             }
         _check_groups(plain)
+        parse_overrides(raw.get(OVERRIDES_KEY, ""))
         _check_fetch_wait(cluster, plain["replica_lag_time_max_ms"])
         return cls(
             **plain,

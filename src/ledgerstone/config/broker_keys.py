@@ -108,6 +108,29 @@ _NETWORK: Final = (
         0,
         "Most connections open at a time from one address.",
     ),
+    BrokerKey(
+        name="max.connections.per.ip.overrides",
+        kind=ConfigType.STRING,
+        default="",
+        doc="Other limits for some addresses, as address:number, comma-separated. A bracketed "
+        "address is an IPv6 one.",
+        update=Update.CLUSTER_WIDE,
+    ),
+    _dynamic(
+        "max.connection.creation.rate",
+        ConfigType.INT,
+        INT32_MAX,
+        0,
+        "Most connections accepted a second; above it, listeners wait.",
+    ),
+    _int("quota.window.num", 11, "Windows over which clients' rates are averaged."),
+    _int("quota.window.size.seconds", 1, "Length of such a window."),
+    _int(
+        "controller.quota.window.num",
+        11,
+        "Windows whose changes of topics a client may make at once.",
+    ),
+    _int("controller.quota.window.size.seconds", 1, "Length of such a window."),
     _long("connections.max.idle.ms", 600_000, "Idle time after which a connection is closed."),
     _int(
         "queued.max.requests",

@@ -13,7 +13,14 @@ from ledgerstone.config.broker_key import BrokerKey
 _PREFIX: Final = re.compile(r"listener\.name\.([^.=\s]+)\.")
 _MECHANISM: Final = re.compile(r"(?:plain|scram-sha-(?:256|512)|oauthbearer|gssapi)\.")
 # What can be said for one listener.
-_OWN: Final = ("ssl.", "sasl.", "connections.max.reauth.ms", "principal.builder.class")
+_OWN: Final = (
+    "ssl.",
+    "sasl.",
+    "connections.max.reauth.ms",
+    "principal.builder.class",
+    "max.connections",
+    "max.connection.creation.rate",
+)
 
 
 class ListenerKey(NamedTuple):
@@ -43,6 +50,16 @@ def find_key(name: str, keys: Mapping[str, BrokerKey]) -> BrokerKey | None:
     found = keys.get(name)
     if found is None and (own := split_listener_key(name)) is not None:
         found = keys.get(own.key)
+    return found
+
+
+def own_values(raw: Mapping[str, str], key: str) -> dict[str, str]:
+    """Listeners that have the key for themselves, with their values."""
+    found = {}
+    for name, text in raw.items():
+        own = split_listener_key(name)
+        if own is not None and own.key == key and not own.mechanism:
+            found[own.listener] = text
     return found
 
 

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from crc32c import crc32c
 
 from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure import classify as labels
@@ -31,6 +30,7 @@ from ledgerstone.erasure.scan_plan import NO_POSITION, SHOWN_PLACES, FoundAt
 from ledgerstone.erasure.tally import MENTION, NOWHERE, RECORD, RESIDUE, Tally
 from ledgerstone.fs import File
 from ledgerstone.records.batch import compute_crc
+from ledgerstone.records.crc import crc32c
 from ledgerstone.records.kernels import Batches, Columns
 from ledgerstone.types import TopicPartition
 

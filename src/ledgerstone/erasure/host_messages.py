@@ -28,10 +28,10 @@ MAX_KEYS: Final = 2_000
 # Of one answer's content, and of the whole result of a job.
 CHUNK_BYTES: Final = 4 << 20
 MAX_RESULT_BYTES: Final = 256 << 20
-_TIMES: Final = (
-    "horizon_ms", "last_pass_started_ms", "opens_at_ms", "leftovers_since_ms",
-    "leftovers_go_at_ms",
-)  # fmt: skip
+_PAST: Final = ("last_pass_started_ms", "leftovers_since_ms")
+_FUTURE: Final = ("horizon_ms", "opens_at_ms", "leftovers_go_at_ms")
+# Clocks that are so close count as one: what lies ahead then keeps its time from word to word.
+_SAME_CLOCK_MS: Final = 1_000
 _MALFORMED: Final = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
@@ -154,35 +154,43 @@ def questions_of(content: Mapping[str, Any], *, now_ms: int) -> list[TombstoneQu
 
 
 def words_json(words: Sequence[ReplicaWord | None], *, now_ms: int) -> dict[str, Any]:
-    return {"words": [None if each is None else _word_json(each, now_ms) for each in words]}
+    told = [None if each is None else _word_json(each, now_ms) for each in words]
+    return {"now_ms": now_ms, "words": told}
 
 
 def _word_json(word: ReplicaWord, now_ms: int) -> list[Any]:
-    return [list(_shifted(word.facts, -now_ms)), word.missed]
+    return [list(_shifted(word.facts, -now_ms, -now_ms)), word.missed]
 
 
 def words_of(content: Mapping[str, Any], *, now_ms: int) -> list[ReplicaWord | None]:
+    """`now_ms` is when they were asked for: what is told as past is not made younger."""
     try:
-        words = [None if each is None else _word_of(each, now_ms) for each in content["words"]]
+        there_ms = int(content["now_ms"])
+        ahead_ms = there_ms if abs(there_ms - now_ms) < _SAME_CLOCK_MS else now_ms
+        words = [
+            None if each is None else _word_of(each, now_ms, ahead_ms) for each in content["words"]
+        ]
     except _MALFORMED as error:
         raise InvalidRequest(f"no words about replicas: {type(error).__name__}") from None
     checked("words", tuple(words), tuple[ReplicaWord | None, ...])
     return words
 
 
-def _word_of(content: Sequence[Any], now_ms: int) -> ReplicaWord:
+def _word_of(content: Sequence[Any], now_ms: int, ahead_ms: int) -> ReplicaWord:
     fields, missed = content
     facts = PartitionFacts(*fields)
     facts = facts._replace(abortable_txns=tuple(BlockingTxn(*each) for each in facts[8]))
     return ReplicaWord(
-        _shifted(facts, now_ms), tuple((str(group), int(offset)) for group, offset in missed)
+        _shifted(facts, now_ms, ahead_ms),
+        tuple((str(group), int(offset)) for group, offset in missed),
     )
 
 
-def _shifted(facts: PartitionFacts, by_ms: int) -> PartitionFacts:
-    times: dict[str, Any] = {name: getattr(facts, name) for name in _TIMES}
+def _shifted(facts: PartitionFacts, past_ms: int, future_ms: int) -> PartitionFacts:
+    shifts = {**dict.fromkeys(_PAST, past_ms), **dict.fromkeys(_FUTURE, future_ms)}
+    times: dict[str, Any] = {name: getattr(facts, name) for name in shifts}
     return facts._replace(
-        **{name: value + by_ms for name, value in times.items() if value is not None}
+        **{name: value + shifts[name] for name, value in times.items() if value is not None}
     )
 
 

@@ -34,6 +34,25 @@ def unproven_disks(
     ]
 
 
+def why_not_given_up(
+    broker_id: int,
+    *,
+    hosts: Iterable[HostDisk],
+    standing: Iterable[HostDisk],
+    alive: Iterable[int],
+) -> str | None:
+    """Whether an operator may say that a broker's disk is destroyed; `standing` are the disks that
+    are registered now. A broker that came back with another disk is alive, and the one it had is
+    not there to be scanned; the new one is."""
+    known, now = {*hosts}, {*standing}
+    if broker_id not in {each.broker_id for each in known | now}:
+        return f"broker {broker_id} was never part of this cluster"
+    has_lost_one = any(each.broker_id == broker_id for each in known - now)
+    if broker_id in {*alive} and not has_lost_one:
+        return f"broker {broker_id} is alive, and is scanned"
+    return None
+
+
 def must_scan(
     hosts: Iterable[HostDisk], registered: Iterable[int], alive: Iterable[int], lost: Iterable[int]
 ) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.config.broker_key import BrokerKey, Update
 from ledgerstone.config.broker_keys import BROKER_KEYS
+from ledgerstone.config.connection_limits import OVERRIDES_KEY, parse_overrides
 from ledgerstone.config.group import GROUP_KEYS, parse_group_settings
 from ledgerstone.config.setting import ConfigKey, ConfigType, format_value
 from ledgerstone.config.topic import TOPIC_KEYS, resolve_topic
@@ -237,6 +238,8 @@ def _check_broker_setting(name: str, text: str, *, for_everyone: bool) -> None:
     if name in _FOR_ALL_ONLY and not for_everyone:
         raise InvalidConfig(f"{name} is set for all brokers or for a topic, not for one broker")
     key.parse(text)
+    if name == OVERRIDES_KEY:
+        parse_overrides(text)
 
 
 def _as_given(resource: AlterConfigsResource) -> dict[str, str]:

@@ -8,6 +8,7 @@ from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.config.broker_key import BrokerKey, Update
 from ledgerstone.config.broker_keys import BROKER_KEYS
 from ledgerstone.config.group import GROUP_KEYS, GroupKey
+from ledgerstone.config.listener_keys import find_key
 from ledgerstone.config.setting import ConfigKey, ConfigType, format_value
 from ledgerstone.config.topic import TOPIC_KEYS, resolve_topic
 from ledgerstone.dataclasses import dataclass, replace
@@ -72,7 +73,14 @@ def topic_entries(
 def broker_entries(image: MetadataImage, config: BrokerConfig) -> list[ConfigEntry]:
     """Every broker key of the broker that has this config."""
     layers, in_cluster = _broker_layers(image, config), config.cluster.is_configured
-    return [_broker_entry(key, layers, in_cluster=in_cluster) for key in BROKER_KEYS.values()]
+    # What is set for one listener has names of its own.
+    own = [
+        replace(key, name=name)
+        for name in config.raw
+        if name not in BROKER_KEYS and (key := find_key(name, BROKER_KEYS)) is not None
+    ]
+    keys = (*BROKER_KEYS.values(), *own)
+    return [_broker_entry(key, layers, in_cluster=in_cluster) for key in keys]
 
 
 def every_broker_entries(image: MetadataImage) -> list[ConfigEntry]:

@@ -89,6 +89,7 @@ from ledgerstone.protocol.messages.update_features import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
+from ledgerstone.quotas.mutations import MutationQuota
 
 R = TypeVar("R")
 
@@ -197,17 +198,23 @@ class Controller:
         return None
 
     def decide(
-        self, request: ApiMessage, *, now_ms: int, next_offset: int, by_broker: bool = False
+        self,
+        request: ApiMessage,
+        *,
+        now_ms: int,
+        next_offset: int,
+        by_broker: bool = False,
+        quota: MutationQuota | None = None,
     ) -> Decision[Any]:
         """`next_offset`: where the first record will be. `by_broker`: asked for by a broker itself,
-        which may make the journal of erasures."""
+        which may make the journal of erasures. `quota`: how much the client may change."""
         match request:
             case CreateTopicsRequest():
-                return self.create_topics(request, by_broker=by_broker)
+                return self.create_topics(request, by_broker=by_broker, quota=quota)
             case DeleteTopicsRequest():
-                return self.delete_topics(request)
+                return self.delete_topics(request, quota)
             case CreatePartitionsRequest():
-                return self.create_partitions(request)
+                return self.create_partitions(request, quota)
             case IncrementalAlterConfigsRequest():
                 return self.incremental_alter_configs(request)
             case AlterConfigsRequest():
@@ -279,17 +286,25 @@ class Controller:
         return self._config.raw.get("min.insync.replicas", "1")
 
     def create_topics(
-        self, request: CreateTopicsRequest, *, by_broker: bool = False
+        self,
+        request: CreateTopicsRequest,
+        *,
+        by_broker: bool = False,
+        quota: MutationQuota | None = None,
     ) -> Decision[CreateTopicsResponse]:
-        return create_topics(self.decided, self._config, request, self._dice, by_broker=by_broker)
+        return create_topics(
+            self.decided, self._config, request, self._dice, by_broker=by_broker, quota=quota
+        )
 
-    def delete_topics(self, request: DeleteTopicsRequest) -> Decision[DeleteTopicsResponse]:
-        return topic_changes.delete_topics(self.decided, self._config, request)
+    def delete_topics(
+        self, request: DeleteTopicsRequest, quota: MutationQuota | None = None
+    ) -> Decision[DeleteTopicsResponse]:
+        return topic_changes.delete_topics(self.decided, self._config, request, quota)
 
     def create_partitions(
-        self, request: CreatePartitionsRequest
+        self, request: CreatePartitionsRequest, quota: MutationQuota | None = None
     ) -> Decision[CreatePartitionsResponse]:
-        return topic_changes.create_partitions(self.decided, request, self._dice)
+        return topic_changes.create_partitions(self.decided, request, self._dice, quota)
 
     def incremental_alter_configs(
         self, request: IncrementalAlterConfigsRequest

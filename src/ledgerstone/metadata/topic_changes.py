@@ -39,11 +39,15 @@ from ledgerstone.protocol.messages.delete_topics import (
     DeleteTopicsTopic,
 )
 from ledgerstone.protocol.messages.metadata_records import RemoveTopicRecord
+from ledgerstone.quotas.mutations import MutationQuota
 from ledgerstone.uuid_text import ZERO_UUID, uuid_to_text
 
 
 def delete_topics(
-    image: MetadataImage, config: BrokerConfig, request: DeleteTopicsRequest
+    image: MetadataImage,
+    config: BrokerConfig,
+    request: DeleteTopicsRequest,
+    quota: MutationQuota | None = None,
 ) -> Decision[DeleteTopicsResponse]:
     # Up to version 5 topics have names only, from version 6 on they come as structs.
     wanted = [*request.topics, *(DeleteTopicsTopic(name=name) for name in request.topic_names)]
@@ -56,6 +60,8 @@ def delete_topics(
             if not config.delete_topic_enable:
                 raise TopicDeletionDisabled("delete.topic.enable=false")
             found = _topic_to_delete(image, topic, times[topic.name, topic.topic_id], doomed)
+            if quota is not None:
+                quota.take(len(found.partitions))
         except KafkaError as error:
             response.responses.append(
                 DeleteTopicsResult(
@@ -95,7 +101,10 @@ def _topic_to_delete(
 
 
 def create_partitions(
-    image: MetadataImage, request: CreatePartitionsRequest, dice: Dice
+    image: MetadataImage,
+    request: CreatePartitionsRequest,
+    dice: Dice,
+    quota: MutationQuota | None = None,
 ) -> Decision[CreatePartitionsResponse]:
     times = Counter(topic.name for topic in request.topics)
     wanted = {topic.name: topic for topic in reversed(request.topics)}
@@ -107,7 +116,10 @@ def create_partitions(
         try:
             if count > 1:
                 raise InvalidRequest(f"topic {name!r} is named more than once")
-            records += _new_partitions(image, wanted[name], len(records), dice)
+            added = _new_partitions(image, wanted[name], len(records), dice)
+            if quota is not None:
+                quota.take(len(added))
+            records += added
         except KafkaError as error:
             result.error_code = error.code
             result.error_message = reason_of(error)

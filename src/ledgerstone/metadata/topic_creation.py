@@ -45,6 +45,7 @@ from ledgerstone.protocol.messages.create_topics import (
     CreateTopicsResponseTopic,
 )
 from ledgerstone.protocol.messages.metadata_records import ConfigRecord, TopicRecord
+from ledgerstone.quotas.mutations import MutationQuota
 from ledgerstone.uuid_text import ZERO_UUID, random_uuid
 
 
@@ -55,9 +56,11 @@ def create_topics(
     dice: Dice,
     *,
     by_broker: bool = False,
+    quota: MutationQuota | None = None,
 ) -> Decision[CreateTopicsResponse]:
-    """`by_broker`: the broker makes a topic of its own, which nobody else may make."""
-    creation = _Creation(image, config, dice, by_broker=by_broker)
+    """`by_broker`: the broker makes a topic of its own, which nobody else may make. `quota`: as in
+    Kafka also what is only validated counts."""
+    creation = _Creation(image, config, dice, by_broker=by_broker, quota=quota)
     response = CreateTopicsResponse()
     total = sum(_partition_count(topic, config) for topic in request.topics)
     for topic, is_repeated in _each_name_once(request.topics):
@@ -102,11 +105,18 @@ def _partition_count(topic: CreateTopicsRequestTopic, config: BrokerConfig) -> i
 class _Creation:
     """One request's work: what it has made so far counts for the topics that follow."""
 
-    __slots__ = ("_by_broker", "_config", "_dice", "_image", "_names", "records")
+    __slots__ = ("_by_broker", "_config", "_dice", "_image", "_names", "_quota", "records")
 
     def __init__(
-        self, image: MetadataImage, config: BrokerConfig, dice: Dice, *, by_broker: bool
+        self,
+        image: MetadataImage,
+        config: BrokerConfig,
+        dice: Dice,
+        *,
+        by_broker: bool,
+        quota: MutationQuota | None,
     ) -> None:
+        self._quota = quota
         self._by_broker = by_broker
         self._image = image
         self._config = config
@@ -118,6 +128,8 @@ class _Creation:
         self._check_name(topic.name)
         configs = self._checked_configs(topic)
         replicas = self._replicas(topic)
+        if self._quota is not None:
+            self._quota.take(len(replicas))
         topic_id = random_uuid(self._dice)
 
         brokers = self._image.brokers

@@ -1,10 +1,16 @@
 """A pipeline's client, and its queries to a cluster before a run. Shell."""
 
+import os
+from collections.abc import Mapping
+
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.fetcher import READ_COMMITTED, READ_UNCOMMITTED
 from ledgerstone.client.offsets import EARLIEST, LATEST, list_offsets
+from ledgerstone.client.properties import VARIABLE, read_client_properties
+from ledgerstone.client.security import SECURITY_PROPERTIES, client_security
 from ledgerstone.client.session import SessionConfig
 from ledgerstone.pipeline.errors import DefinitionError
+from ledgerstone.spark.kafka_options import PREFIX
 from ledgerstone.spark.options import Options
 from ledgerstone.types import TopicPartition
 
@@ -15,7 +21,20 @@ def connect_to(bootstrap: str) -> Client:
     endpoints = Options({_NAME: bootstrap}).endpoints(_NAME)
     if not endpoints:
         raise DefinitionError(_NAME, bootstrap, "expected HOST:PORT")
-    return Client(endpoints, SessionConfig(client_id="ledgerstone-pipeline"))
+    security = client_security(_properties())
+    return Client(endpoints, SessionConfig(client_id="ledgerstone-pipeline", security=security))
+
+
+def security_options() -> dict[str, str]:
+    """The same for `format("ledgerstone")`."""
+    given = _properties()
+    return {f"{PREFIX}{name}": given[name] for name in SECURITY_PROPERTIES if name in given}
+
+
+def _properties() -> Mapping[str, str]:
+    """From the environment, which workers of Spark on this machine inherit."""
+    path = os.environ.get(VARIABLE)
+    return read_client_properties(path) if path else {}
 
 
 def log_ends(client: Client, topic: str, *, committed: bool = False) -> dict[int, int]:

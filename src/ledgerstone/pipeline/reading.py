@@ -15,6 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from ledgerstone.pipeline.avro_registry import registered_schema
 from ledgerstone.pipeline.changes import RECORD_COLUMNS, ToChanges, changes_decoder
+from ledgerstone.pipeline.connecting import security_options
 from ledgerstone.pipeline.definition import Deletes, Pipeline, Source
 from ledgerstone.pipeline.layout import layout_of
 from ledgerstone.spark.offsets import to_json
@@ -28,6 +29,7 @@ _CHANGE: Final = "change"
 
 def common_options(source: Source) -> dict[str, str]:
     return {
+        **security_options(),
         "kafka.bootstrap.servers": source.bootstrap,
         "subscribe": source.topic,
         "kafka.isolation.level": source.isolation,

@@ -281,12 +281,14 @@ class ServerConnection:
         answer = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[only])
         self._send(header._replace(api_version=0), answer)
 
-    def respond(self, message: ApiMessage | bytes) -> int:
-        """Answers the request in work, with a message or the encoded body of one; returns how many
+    def respond(self, message: ApiMessage | bytes | list[Piece]) -> int:
+        """Answers the request in work, with a message or the encoded body of one; says how many
         bytes that takes."""
         header = self._finish()
         if type(message) is bytes:
             return self._send_body(header, message)
+        if type(message) is list:
+            return self._send_pieces(header, message)
         assert isinstance(message, ApiMessage)
         if message.api_key != header.api_key:
             reason = f"api key {header.api_key} is answered with {type(message).__name__}"
@@ -313,7 +315,9 @@ class ServerConnection:
         return header
 
     def _send(self, header: RequestHeader, message: ApiMessage) -> int:
-        body = encode_response(message, header.api_version)
+        return self._send_pieces(header, encode_response(message, header.api_version))
+
+    def _send_pieces(self, header: RequestHeader, body: list[Piece]) -> int:
         if len(body) == 1 and type(only := body[0]) is bytes and len(only) < JOIN_BELOW_BYTES:
             return self._send_body(header, only)
         start = _start_of(header.api_key, header.api_version)

@@ -37,6 +37,9 @@ _NUMBERS: Final = struct.Struct(">ihqqq")
 # Any numbers that cannot occur in a topic name.
 _ANY: Final = (1, 0, 2, 3, 4)
 _TOPICS_REMEMBERED: Final = 256
+# How an answer ends: the throttle time, and no tags.
+_THROTTLE: Final = struct.Struct(">i")
+_NO_TAGS_BYTES: Final = 1
 
 
 @dataclass(slots=True)
@@ -96,6 +99,13 @@ def single_produce_answer(
     before, after = _around_numbers(version, topic)
     numbers = _NUMBERS.pack(index, 0, base_offset, log_append_time_ms, log_start_offset)
     return before + numbers + after
+
+
+def with_throttle_time(version: int, body: bytes, throttle_ms: int) -> bytes:
+    """Such an answer, which says how long its client has to wait. The time is the last field."""
+    assert FIRST_VERSION <= version <= LAST_VERSION, version
+    end = len(body) - _NO_TAGS_BYTES
+    return body[: end - _THROTTLE.size] + _THROTTLE.pack(throttle_ms) + body[end:]
 
 
 @lru_cache(_TOPICS_REMEMBERED)

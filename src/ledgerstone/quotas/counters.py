@@ -10,7 +10,7 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from ledgerstone.quotas.entities import QuotaEntity
 from ledgerstone.quotas.limits import CounterKey, Level, Limit, QuotaLimits
-from ledgerstone.quotas.rate import LONGEST_THROTTLE_MS, rate_of, throttle_ms
+from ledgerstone.quotas.rate import LONGEST_THROTTLE_MS, rate_of
 from ledgerstone.quotas.token_bucket import TokenBucket
 from ledgerstone.quotas.windows import Windows
 
@@ -29,13 +29,15 @@ _SPECIFIC_LEVELS: Final = (1, 3, 4, 7)
 class ThrottleNotes:
     """How long clients of a counter had to wait; for people, not for decisions."""
 
-    __slots__ = ("_counts", "_sums", "count", "last_ms", "total_ms", "until_ms")
+    __slots__ = ("_counts", "_sums", "count", "last_ms", "too_large", "total_ms", "until_ms")
 
     def __init__(self) -> None:
         self.count = 0
         self.total_ms = 0
         self.last_ms = 0
         self.until_ms = 0
+        # The largest amount that no waiting lets pass; 0: there was none.
+        self.too_large = 0
         self._sums = Windows(_SEEN_SAMPLES, _SEEN_WINDOW_MS)
         self._counts = Windows(_SEEN_SAMPLES, _SEEN_WINDOW_MS)
 
@@ -85,8 +87,7 @@ class RateCounter:
 
     def record(self, value: int, now_ms: int) -> int:
         """How long the client has to wait."""
-        self.windows.record(value, now_ms)
-        return throttle_ms(self.windows, self.bound, now_ms, self.longest_ms)
+        return self.windows.throttle_ms(value, self.bound, now_ms, self.longest_ms)
 
     def record_only(self, value: int, now_ms: int) -> None:
         """Counts for whoever comes next. A negative value takes back."""
@@ -132,8 +133,6 @@ class QuotaCounters(Generic[C]):
         self._scale = scale
         self._limits = QuotaLimits({})
         self._all: dict[CounterKey, C] = {}
-        # Raised when counters that somebody may remember are not the right ones any more.
-        self.generation = 0
 
     @property
     def is_active(self) -> bool:
@@ -143,7 +142,6 @@ class QuotaCounters(Generic[C]):
     def follow(self, bounds: Mapping[QuotaEntity, float]) -> None:
         """What is counted stays; it is measured by the new limits."""
         self._limits = QuotaLimits(bounds)
-        self.generation += 1
         for counter in self._all.values():
             limit = self._limits.limit_of(counter.key)
             counter.bound, counter.level = limit.bound * self._scale, limit.level
@@ -166,8 +164,6 @@ class QuotaCounters(Generic[C]):
         idle = [key for key, each in self._all.items() if now_ms - each.used_ms >= FORGET_AFTER_MS]
         for key in idle:
             del self._all[key]
-        if idle:
-            self.generation += 1
 
     def __iter__(self) -> Iterator[C]:
         return iter(self._all.values())

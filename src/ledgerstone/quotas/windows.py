@@ -60,6 +60,25 @@ class Windows:
         self._total += value
         self._last_ms = now_ms
 
+    def throttle_ms(self, value: int, bound: float, now_ms: int, longest_ms: int) -> int:
+        """Records; then how long until the rate is back within its bound, at most `longest_ms`.
+
+        0 while it is, and also where less than half a millisecond is missing. Halves are rounded
+        up, as in Java; Python's `round` does not. Written out, as every request comes here."""
+        if now_ms >= self._ends_ms:
+            self._advance(now_ms)
+        self._total += value
+        self._last_ms = now_ms
+        if now_ms >= self._purge_ms:
+            self._purge(now_ms)
+        elapsed_ms = now_ms - self._oldest_ms
+        if elapsed_ms < self._least_ms:
+            elapsed_ms = self._least_ms + elapsed_ms % self._window_ms
+        rate = self._total / ((elapsed_ms or 1) / 1000.0)
+        if rate <= bound:
+            return 0
+        return int(min((rate - bound) / bound * (elapsed_ms or 1) + 0.5, longest_ms))
+
     @property
     def last_ms(self) -> int:
         """Of the last record."""

@@ -10,13 +10,12 @@ from functools import partial
 from struct import Struct
 from typing import Final, NamedTuple, NoReturn
 
-from crc32c import crc32c
-
 from ledgerstone.errors import (
     CorruptRecord,
     UnsupportedCompressionType,
     UnsupportedForMessageFormat,
 )
+from ledgerstone.records.crc import crc32c
 from ledgerstone.types import INT32_MAX, NO_PRODUCER_ID, NO_SEQUENCE, Buffer, WritableBuffer
 
 MAGIC: Final = 2

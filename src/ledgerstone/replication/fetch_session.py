@@ -244,6 +244,10 @@ class FetchSessions:
         session.held_bytes += more
         self.held_bytes += more
 
+    def close(self, session_id: int) -> None:
+        """It was not told to its reader."""
+        self._end(session_id)
+
     def _end(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)
         if session is not None:

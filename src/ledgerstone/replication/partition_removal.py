@@ -153,7 +153,10 @@ class PartitionRemoval:
 
     @property
     def has_word(self) -> bool:
-        return self._replica is not None and self._replica.word is not None
+        """Whether the leader tells what is held. A leader knows it by itself, whatever it was told
+        when it followed."""
+        is_told = self._replica is not None and self._replica.word is not None
+        return is_told and not isinstance(self.role, Leader)
 
     # -- cleaning -----------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 A single node: take the log directory, replay the metadata, register and unfence this broker, open
 the logs, load the groups, listen. A node of a cluster goes through the same stages, but waits for
 others in between (`cluster_start`). Stop: no new connections, flush and close the logs, the clean
-marker last.
+marker last. What a single node may do without is imported where it is used.
 """
 
 import asyncio
@@ -27,8 +27,6 @@ from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.security.authorizer import Authorizer
 from ledgerstone.server.accepting import Listening
 from ledgerstone.server.broker import Broker, Dispatch
-from ledgerstone.server.cluster_start import ClusterStart
-from ledgerstone.server.cluster_stop import leave_cluster, stop_quorum
 from ledgerstone.server.controller_link import ControllerLink
 from ledgerstone.server.controlling.composition import link_of
 from ledgerstone.server.directories.opening import open_log_dirs
@@ -37,7 +35,6 @@ from ledgerstone.server.erasing.scans import Scans
 from ledgerstone.server.formatting.checking import check_formatted, read_bootstrap_records
 from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.housekeeping.disk_watch import LINE_INTERVAL_MS
-from ledgerstone.server.http.api import begin, reads_only
 from ledgerstone.server.http.monitor import routes
 from ledgerstone.server.http.server import Api, HttpRequest, HttpServer, Page, Site, SlowPage
 from ledgerstone.server.log_agents import build_log_agents
@@ -45,6 +42,7 @@ from ledgerstone.server.producer_ids import ProducerIds
 from ledgerstone.server.quorum.opening import open_quorum
 from ledgerstone.server.runtime import Runtime
 from ledgerstone.server.stages import Stages
+from ledgerstone.server.tombstones.cluster_offsets import ClusterOffsets
 from ledgerstone.server.tombstones.holds import TombstoneHolds
 from ledgerstone.server.transactions.shards import TransactionShards
 from ledgerstone.server.transport import PlainTransport
@@ -111,10 +109,10 @@ def _compose(
     if not config.cluster.is_configured:
         _register(config, world, advertised, log_dirs, link, controller)
         partitions.load(link.image, quorum.topic_ids)
-    slots = config.max_incremental_fetch_session_cache_slots
     # The link's image is the one that the broker has published.
     shards = HostedShards(lambda: link.image)
     txn_shards = TransactionShards(lambda: link.image, config.node_id)
+    offsets = ClusterOffsets(world.clock, lambda: link.image, shards, config.node_id)
     scans = Scans()
     agents = build_log_agents(
         config=config,
@@ -122,7 +120,7 @@ def _compose(
         dice=world.dice,
         log_dirs=log_dirs,
         partitions=partitions,
-        holds=TombstoneHolds(shards, shards.are_loaded),
+        holds=TombstoneHolds(offsets),
         txn_owners=txn_shards,
         searching=scans,
         image=link.image,
@@ -143,7 +141,7 @@ def _compose(
         partitions=partitions,
         shards=shards,
         txn_shards=txn_shards,
-        fetch_sessions=FetchSessions(world.dice, slots),
+        fetch_sessions=FetchSessions(world.dice, config.max_incremental_fetch_session_cache_slots),
         scans=scans,
         disk=agents.disk,
         housekeeping=agents.housekeeping,
@@ -154,18 +152,20 @@ def _compose(
         auditor=auditor,
     )
     if config.cluster.is_configured:
-        _begin_in_cluster(broker, advertised)
+        _begin_in_cluster(broker, advertised, offsets)
     else:
         _begin_alone(broker)
     return broker
 
 
-def _begin_in_cluster(broker: Broker, advertised: Sequence[Listener]) -> None:
+def _begin_in_cluster(
+    broker: Broker, advertised: Sequence[Listener], offsets: ClusterOffsets
+) -> None:
     broker.partitions.cleaning_knowledge = broker.cleaning.knowledge()
     # A single node does without it, and without what it imports.
     from ledgerstone.server.cluster_join import join_cluster
 
-    join_cluster(broker, advertised)
+    join_cluster(broker, advertised, offsets)
 
 
 def _authorizer(config: BrokerConfig) -> Authorizer | None:
@@ -257,6 +257,8 @@ class RunningBroker:
         a cluster hands its leaderships over first, unless `hurries`; the controller stops last."""
         broker = self.broker
         if broker.membership is not None:
+            from ledgerstone.server.cluster_stop import leave_cluster, stop_quorum
+
             await leave_cluster(broker, self.runtime, hurries)
             if broker.membership.replicating is not None:
                 broker.membership.replicating.stop()
@@ -332,6 +334,8 @@ async def start_broker(
     if http_socket is not None:
         await _serve_http(running, http_socket, make_site, advertised)
     if config.cluster.is_configured:
+        from ledgerstone.server.cluster_start import ClusterStart
+
         try:
             await ClusterStart(broker, runtime, is_stopping=is_stopping, on_wait=on_wait).run()
         except BaseException:
@@ -364,6 +368,12 @@ async def _serve_http(
     advertised: Sequence[Listener],
 ) -> None:
     broker, runtime, config = running.broker, running.runtime, running.broker.config
+
+    def reads_only(path: str) -> bool:
+        from ledgerstone.server.http import api
+
+        return api.reads_only(path)
+
     running.http = HttpServer(
         routes(broker),
         _api(broker, runtime),
@@ -410,7 +420,10 @@ def is_full_disk(error: BaseException | None) -> bool:
 
 def _api(broker: Broker, runtime: Runtime) -> Api:
     def call(request: HttpRequest) -> Page | SlowPage | None:
-        page = begin(broker, request)
+        # Imported with the first request: many brokers are never asked anything this way.
+        from ledgerstone.server.http import api
+
+        page = api.begin(broker, request)
         # It may have made something due: a pass that was asked for, or what goes by the clock.
         runtime.wake()
         return page if page is None or isinstance(page, Page) else awaking(page)

@@ -46,14 +46,19 @@ from ledgerstone.server.peers import Peer, Peers
 from ledgerstone.server.producer_ids import ProducerIds
 from ledgerstone.server.purgatory import Ended, Purgatory
 from ledgerstone.server.quorum.agent import QuorumAgent
+from ledgerstone.server.quotas.agent import QuotaAgent
+from ledgerstone.server.quotas.client_quotas import ClientQuotas
+from ledgerstone.server.quotas.connection_quotas import ConnectionQuotas, EntryVerdict
 from ledgerstone.server.request import (
     Answer,
     Disconnect,
+    Encoded,
     Farewell,
     InnerRequest,
     Later,
     Parked,
     Request,
+    Response,
     outermost,
 )
 from ledgerstone.server.results import Result
@@ -122,6 +127,8 @@ class Broker:
     counters: Counters = field(default_factory=Counters)
     purgatory: Purgatory = field(default_factory=Purgatory)
     peers: Peers = field(init=False)
+    quotas: ClientQuotas = field(init=False)
+    quota_agent: QuotaAgent = field(init=False)
     groups: Groups = field(init=False)
     transactions: Transactions = field(init=False)
     erasing: Erasing = field(init=False)
@@ -148,6 +155,7 @@ class Broker:
 
     def __post_init__(self) -> None:
         self.peers = Peers(self.config, self.handled, self.controller_handled)
+        self.quotas = ClientQuotas(self.config)
         self.logins = Logins(
             self.config,
             self.clock,
@@ -192,6 +200,7 @@ class Broker:
             self.agents.add(self.auditor)
             self.logins.on_failure = self.auditor.login_failed
         self.agents.add(self.verification)
+        self._add_quotas()
         self.following = Following(
             turn=self,
             partitions=self.partitions,
@@ -213,6 +222,19 @@ class Broker:
         self.controller_link.subscriber = self.following
         if self.authorizer is not None:
             self.authorizer.follow(added=self.image.acls.values())
+
+    def _add_quotas(self) -> None:
+        self.quota_agent = QuotaAgent(
+            clock=self.clock,
+            image=lambda: self.controller_link.image,
+            clients=self.quotas,
+            connections=ConnectionQuotas(self.config),
+            settings=lambda: self.image.broker_values(self.config.node_id, self.config.raw),
+            set_caps=self.peers.set_caps,
+        )
+        self.agents.add(self.quota_agent)
+        self.controller_link.quotas = self.quotas
+        self.quota_agent.load()
 
     def _add_replica_agents(self) -> None:
         """What looks after directories, and after replicas that are in sync."""
@@ -250,15 +272,38 @@ class Broker:
         peer = self.peers.by_number[number]
         if peer.session.login is not Login.COMPLETE:
             self.logins.admitted(peer, peer.last_active_ms)
-        return []
+        if (other := self.peers.one_too_many()) is not None:
+            self._close(other, "a broker needs its place", kind="too many", at_once=True)
+        return self._take_effects()
+
+    def has_room(self, listener: str) -> bool:
+        """Whether a listener may accept now. If not, it asks again when a connection has ended."""
+        return self.peers.has_room(listener)
+
+    def admission(self, listener: str, host: str) -> EntryVerdict:
+        """What to do with a socket that was accepted; then comes `connected`."""
+        return self.quota_agent.connections.admit(listener, host, self.clock.monotonic_ms())
+
+    def turn_took(self, number: int, spent_ns: int) -> None:
+        """How long the loop was busy with a connection; asked for while `quotas.counts_time`."""
+        peer = self.peers.by_number.get(number)
+        if peer is not None:
+            self.quotas.turn_took(peer.session, spent_ns, self.clock.monotonic_ms())
 
     def certified(self, number: int, certificate: bytes | None) -> list[Effect]:
         """The handshake is over. `certificate` is what the other side has shown, in DER."""
+        session = self.peers.by_number[number].session
         refusal = self.peers.certified(number, certificate)
         if refusal is None:
+            if not session.protocol.uses_sasl:
+                self.counters.count_login("successful_authentication", session.listener)
             return []
-        self.counters.connections_refused += 1
+        self.greeting_failed(session.listener)
         return [Close(number, refusal, kind="certificate")]
+
+    def greeting_failed(self, listener: str) -> None:
+        """No TLS came about with somebody."""
+        self.counters.count_login("failed_authentication", listener)
 
     def room_for(self, number: int) -> memoryview | None:
         """Where to receive what a connection sends; None: do not read it now. Let go of the view
@@ -418,6 +463,7 @@ class Broker:
         """Serves requests of one connection until one has to wait or its turn is over."""
         budget, requests = _ANSWER_BYTES_PER_TURN, _REQUESTS_PER_TURN
         wire, session = peer.wire, peer.session
+        has_quotas = self.quotas.is_active
         peer.is_cut_short = False
         while peer.in_work is None and not peer.is_closing:
             if budget <= 0 or requests == 0 or session.muted_until_ms:
@@ -430,7 +476,11 @@ class Broker:
                     break
                 # Noted before the handler runs: a machine it calls may answer in the same turn.
                 request = peer.in_work = Request(
-                    peer.number, *received.header, session, peer.last_active_ms
+                    peer.number,
+                    *received.header,
+                    session,
+                    peer.last_active_ms,
+                    received.frame_bytes,
                 )
                 answer = self.dispatch(self, request, received.message)
             except _REFUSALS as error:
@@ -452,19 +502,29 @@ class Broker:
                     wire.let_go_of_frame()
                 continue
             peer.in_work = None
+            if has_quotas:
+                answer = self._charged(request, answer)
             if answer is None:
                 wire.skip_response()
             else:
                 budget -= self._respond(wire, answer)
         self._send(peer)
 
-    def _respond(self, wire: ServerConnection, answer: ApiMessage | bytes) -> int:
+    def _charged(self, request: Request, answer: Response | None) -> Response | None:
+        """Counts what was asked and answered. Whoever has used too much waits from now on."""
+        now_ms = self.clock.monotonic_ms()
+        answer, throttle_ms = self.quotas.answered(request, answer, now_ms)
+        if throttle_ms:
+            self.mute(request.connection, now_ms + throttle_ms)
+        return answer
+
+    def _respond(self, wire: ServerConnection, answer: Response) -> int:
         # Where there is a code for the whole answer, it has this name; an encoded answer has none.
         code = 0 if type(answer) is bytes else getattr(answer, "error_code", 0)
         if code:
             assert isinstance(answer, ApiMessage)
             self.counters.answered_error(answer.name, code)
-        return wire.respond(answer)
+        return wire.respond(answer.pieces if isinstance(answer, Encoded) else answer)
 
     def _send(self, peer: Peer) -> None:
         """Hands what the connection has to say to the runtime."""
@@ -472,18 +532,21 @@ class Broker:
         if pieces:
             self._effects.append(Send(peer.number, pieces))
 
-    def answer(self, request: Request, response: ApiMessage) -> None:
+    def answer(self, request: Request, response: ApiMessage | Encoded) -> None:
         """Answers a request that had to wait.
 
         What came behind it is served once the machine that answers is done: its next request may
         change that very machine, or answer the one that is being handled."""
         while isinstance(request, InnerRequest):
+            assert isinstance(response, ApiMessage), response
             response, request = request.wrapped(response), request.outer
         peer = self.peers.by_number.get(request.connection)
         if peer is None or peer.in_work is not request or peer.is_closing:
             return
         peer.in_work = None
-        self._respond(peer.wire, response)
+        answer = self._charged(request, response) if self.quotas.is_active else response
+        assert answer is not None
+        self._respond(peer.wire, answer)
         self._send(peer)
         self._answered[peer.number] = None
 
@@ -508,6 +571,8 @@ class Broker:
         elif answer is None:
             peer = self.peers.by_number[request.connection]
             peer.in_work = None
+            if self.quotas.is_active:
+                self._charged(outermost(request), None)
             peer.wire.skip_response()
             self._answered[peer.number] = None
         elif isinstance(answer, bytes):

@@ -7,10 +7,11 @@ from ledgerstone.server.broker import Broker
 from ledgerstone.server.broker_life.joining import ClusterMembership, membership_of
 from ledgerstone.server.controlling.composition import controlling_of
 from ledgerstone.server.login.own import own_login
+from ledgerstone.server.tombstones.cluster_offsets import ClusterOffsets
 from ledgerstone.server.transactions.routing import route_transactions
 
 
-def join_cluster(broker: Broker, advertised: Sequence[Listener]) -> None:
+def join_cluster(broker: Broker, advertised: Sequence[Listener], offsets: ClusterOffsets) -> None:
     """Before the runtime starts. Nothing is hosted before the first publish of the metadata."""
     config, link, quorum = broker.config, broker.controller_link, broker.quorum
     if config.cluster.is_controller:
@@ -32,7 +33,7 @@ def join_cluster(broker: Broker, advertised: Sequence[Listener]) -> None:
         for each in broker.log_dirs.everything:
             each.note_start()
     broker.membership = membership
-    _add_agents(broker, membership)
+    _add_agents(broker, membership, offsets)
     link.forwarder = membership.forwarding
     if membership.life is not None:
         link.subscriber = None
@@ -45,7 +46,7 @@ def join_cluster(broker: Broker, advertised: Sequence[Listener]) -> None:
         broker.cleaning.on_cleaned = membership.replicating.report_changed
 
 
-def _add_agents(broker: Broker, membership: ClusterMembership) -> None:
+def _add_agents(broker: Broker, membership: ClusterMembership, offsets: ClusterOffsets) -> None:
     for calls in (broker.quorum.calls, *membership.calls):
         calls.make_login = own_login(broker.config, calls.listener, broker.dice)
     for calls in membership.calls:
@@ -71,5 +72,10 @@ def _add_agents(broker: Broker, membership: ClusterMembership) -> None:
             marker_calls=membership.coordinators.markers,
             verification_calls=membership.coordinators.verification,
         )
+        offsets.listener = broker.config.cluster.inter_broker_listener_name
+        offsets.calls = membership.coordinators.offsets
+        offsets.wanted = broker.cleaning.compacted_topics
+        offsets.on_learned = broker.cleaning.offsets_learned
+        broker.agents.add(offsets)
     if membership.erasures is not None:
         broker.erasing.others.links = membership.erasures

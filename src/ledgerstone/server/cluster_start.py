@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from ledgerstone.errors import LedgerstoneError
+from ledgerstone.errors import StartFailed, StartStopped
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.broker_life.agent import LifeAgent
 from ledgerstone.server.broker_life.machine import BrokerState
@@ -24,14 +24,6 @@ _FIRST_LINE_S: Final = 0.5
 _LINE_S: Final = 5.0
 # Logs are opened for this long before the loop gets its turn.
 _SLICE_MS: Final = 20
-
-
-class StartStopped(LedgerstoneError):
-    """SIGTERM came before the start was over."""
-
-
-class StartFailed(LedgerstoneError):
-    """The cluster did not take the node."""
 
 
 class ClusterStart:

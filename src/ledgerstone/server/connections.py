@@ -8,13 +8,14 @@ answer for it at most.
 
 import asyncio
 import socket
+import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.protocol.pieces import Piece
-from ledgerstone.server.accepting import Listening
+from ledgerstone.server.accepting import Listening, host_of
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.effects import Close, Effect, Resume, Send
 from ledgerstone.server.reporting import Reporting
@@ -47,7 +48,8 @@ class _Connection:
 
 class Connections:
     """`perform` is told what the broker wants done; `reschedule`, that its next deadline may have
-    come closer; `send_elsewhere` gets what is for a connection that was not accepted here."""
+    come closer; `send_elsewhere` gets what is for a connection that was not accepted here; `left`,
+    that there is one less."""
 
     def __init__(
         self,
@@ -59,6 +61,7 @@ class Connections:
         reschedule: Callable[[], None],
         take_number: Callable[[], int],
         send_elsewhere: Callable[[int, list[Piece]], None],
+        left: Callable[[], None],
     ) -> None:
         self._broker = broker
         self._loop = loop
@@ -67,6 +70,7 @@ class Connections:
         self._reschedule = reschedule
         self._take_number = take_number
         self._send_elsewhere = send_elsewhere
+        self._left = left
         self._all: dict[int, _Connection] = {}
         # The connection whose turn it is: its caller settles it.
         self._turn_of: int | None = None
@@ -91,8 +95,7 @@ class Connections:
         transport = listening.make_transport(sock)
         connection = _Connection(number, transport, address, sock.fileno(), listening.name)
         self._all[number] = connection
-        host = peer[0] if isinstance(peer, tuple) else "local"
-        self._perform(self._broker.connected(number, host, listening.name))
+        self._perform(self._broker.connected(number, host_of(peer), listening.name))
         if number in self._all:
             if transport.wants_read:
                 late = self._loop.call_later(GREETING_S, self._greeting_late, connection)
@@ -111,12 +114,14 @@ class Connections:
             connection.greeting.cancel()
         connection.transport.close()
         self._perform(self._broker.disconnected(connection.number))
+        self._left()
 
     def _lose(self, connection: _Connection, error: OSError) -> None:
         if connection.greeting is None:
             self._reporting.lost(connection.number, error)
         else:
             self._reporting.greeting_failed(connection.listener, connection.peer, error)
+            self._broker.greeting_failed(connection.listener)
         self._drop(connection)
 
     # -- turns --------------------------------------------------------------------------------
@@ -129,7 +134,7 @@ class Connections:
         if wants_read != connection.reading:
             connection.reading = wants_read
             if wants_read:
-                self._loop.add_reader(connection.fd, self._readable, connection)
+                self._loop.add_reader(connection.fd, self._timed, self._readable, connection)
             else:
                 self._loop.remove_reader(connection.fd)
         # Pieces that wait for the other side's part of a handshake do not wait for the socket.
@@ -139,13 +144,13 @@ class Connections:
         if wants_write != connection.writing:
             connection.writing = wants_write
             if wants_write:
-                self._loop.add_writer(connection.fd, self._writable, connection)
+                self._loop.add_writer(connection.fd, self._timed, self._writable, connection)
             else:
                 self._loop.remove_writer(connection.fd)
         if takes_requests and transport.pending and not connection.will_read:
             # The socket may stay silent about what was received already.
             connection.will_read = True
-            self._loop.call_soon(self._read_pending, connection)
+            self._loop.call_soon(self._timed, self._read_pending, connection)
 
     def _takes_requests(self, connection: _Connection) -> bool:
         if connection.closing or connection.transport.wants_read:
@@ -156,6 +161,16 @@ class Connections:
         connection.will_read = False
         if connection.number in self._all and self._takes_requests(connection):
             self._readable(connection)
+
+    def _timed(self, turn: Callable[[_Connection], None], connection: _Connection) -> None:
+        """A turn. While somebody has a quota of the loop's time, it is measured: receiving, serving
+        and sending, and what a record layer does meanwhile."""
+        if not self._broker.quotas.counts_time:
+            turn(connection)
+            return
+        began_ns = time.perf_counter_ns()
+        turn(connection)
+        self._broker.turn_took(connection.number, time.perf_counter_ns() - began_ns)
 
     def _readable(self, connection: _Connection) -> None:
         transport = connection.transport
@@ -242,7 +257,7 @@ class Connections:
             return
         if self._broker.has_backlog(connection.number):
             connection.has_turn = True
-            self._loop.call_soon(self._take_turn, connection)
+            self._loop.call_soon(self._timed, self._take_turn, connection)
 
     def _take_turn(self, connection: _Connection) -> None:
         connection.has_turn = False

@@ -12,6 +12,7 @@ leader may still commit what was appended here.
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
 from ledgerstone.clock import Clock
@@ -31,6 +32,7 @@ from ledgerstone.metadata.records import bootstrap_records, missing_features
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage, MetadataRecord
 from ledgerstone.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from ledgerstone.quotas.mutations import MutationQuota
 from ledgerstone.raft.events import Leadership
 from ledgerstone.raft.replica import OffsetAndEpoch
 from ledgerstone.server.controlling.batches import RecordBatch, batches_of
@@ -40,6 +42,7 @@ from ledgerstone.server.controlling.in_flight import OnAnswer as OnAnswer
 from ledgerstone.server.controlling.in_flight import ProposalsInFlight, WaitingCaller
 from ledgerstone.server.effects import ConnectionId
 from ledgerstone.server.quorum.door import CommittedBatch, MetadataQuorum
+from ledgerstone.server.quotas.client_quotas import ClientQuotas, note
 from ledgerstone.server.request import Request
 
 _LOG: Final = logging.getLogger(__name__)
@@ -83,6 +86,8 @@ class ControllerLink:
         self.forwarder: Forwarder | None = None
         # Raises kraft.version, then calls back with an error code and a reason.
         self.upgrade_quorum: UpgradeQuorum | None = None
+        # Of the broker in this process: how much its clients may change.
+        self.quotas: ClientQuotas | None = None
         self._controller = controller
         self._committed = CommittedImage(controller)
         self._clock = clock
@@ -159,12 +164,19 @@ class ControllerLink:
             else:
                 on_answer(not_controller(request))
             return
+        quota = None
+        if self.quotas is not None and client is not None and not by_broker:
+            now = self._clock.monotonic_ms
+            quota = self.quotas.mutation_quota(request, client, self.image, now)
+            if quota is not None:
+                on_answer = partial(self._say_throttle, quota, on_answer)
         try:
             decision = self._controller.decide(
                 request,
                 now_ms=self._clock.monotonic_ms(),
                 next_offset=self.quorum.end_offset,
                 by_broker=by_broker,
+                quota=quota,
             )
             batches = self._batches_of(decision)
         except Exception:  # noqa: BLE001 - a fault of ours costs the lead, not the process
@@ -178,6 +190,14 @@ class ControllerLink:
             self._take(batches, caller)
         else:
             self._upgrade_quorum(decision, caller)
+
+    def _say_throttle(
+        self, quota: MutationQuota, on_answer: OnAnswer, response: ApiMessage
+    ) -> None:
+        if throttle_ms := quota.throttle_ms():
+            setattr(response, "throttle_time_ms", throttle_ms)  # noqa: B010 - all three have it
+            note(quota.counter, throttle_ms, self._clock.monotonic_ms())
+        on_answer(response)
 
     def _take(self, batches: list[RecordBatch], caller: WaitingCaller) -> None:
         try:

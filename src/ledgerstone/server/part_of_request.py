@@ -8,14 +8,14 @@ from ledgerstone.dataclasses import dataclass
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.groups.no_coordinator import NO_COORDINATOR, refusal_of
-from ledgerstone.server.request import Answer, InnerRequest, Parked, Request
+from ledgerstone.server.request import Answer, Encoded, InnerRequest, Parked, Request
 from ledgerstone.server.stages import Handler
 
 # Takes the answer of the API's own class.
 Finish = Callable[[Any], ApiMessage]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class PartOfRequest(InnerRequest):
     """What is left of a request; `finish` adds what was taken away to the answer."""
 
@@ -41,8 +41,8 @@ def pass_part_on(
         request.client_id,
         request.session,
         request.received_ms,
-        request,
-        finish,
+        outer=request,
+        finish=finish,
     )
     try:
         answer = handler(broker, part, message)
@@ -53,5 +53,5 @@ def pass_part_on(
         return finish(refusal)
     if isinstance(answer, Parked):
         return answer.with_answer(finish)
-    assert not isinstance(answer, bytes), "encoded before it was whole"
+    assert not isinstance(answer, bytes | Encoded), "encoded before it was whole"
     return finish(answer) if isinstance(answer, ApiMessage) else answer

@@ -22,9 +22,11 @@ from ledgerstone.protocol.server_connection import (
     Shortcut,
 )
 from ledgerstone.protocol.single_produce import read_single_produce
+from ledgerstone.quotas.entities import plain_address
 from ledgerstone.security.distinguished_name import BrokenName, rfc2253, subject_of
 from ledgerstone.security.mapping_rules import NoMatchingRule, parse_mapping_rules
 from ledgerstone.security.principal import Principal
+from ledgerstone.server.quotas.connection_caps import ConnectionCaps
 from ledgerstone.server.request import Request
 from ledgerstone.server.session import DEFAULT_LISTENER, Login, Session
 
@@ -86,7 +88,9 @@ class Peers:
         self.starved: dict[int, None] = {}
         self.shared = memoryview(bytearray(RECEIVE_BYTES))
         self._first_part = self.shared[:FIRST_PART_BYTES]
+        self._caps = ConnectionCaps.of(config, config.raw)
         self._hosts: dict[str, int] = {}
+        self._listeners: dict[str, int] = {}
         # When peers stop being muted. Peers that left since, or are muted for longer now, stay in
         # it until their old time comes.
         self._mute_ends: list[tuple[int, int]] = []
@@ -105,11 +109,13 @@ class Peers:
     ) -> str | None:
         """Why the connection is refused; None when it is not."""
         config, here = self._config, self._hosts.get(host, 0)
-        if len(self.by_number) >= config.max_connections:
-            return f"max.connections={config.max_connections} reached"
-        if here >= config.max_connections_per_ip:
-            return f"max.connections.per.ip={config.max_connections_per_ip} reached by {host}"
+        if not self.has_room(listener):
+            # Who listens asks before it accepts; between the two others may have come.
+            return f"max.connections={self._caps.total} reached"
+        if here >= (most := self._caps.of_ip(plain_address(host) or host)):
+            return f"max.connections.per.ip={most} reached by {host}"
         self._hosts[host] = here + 1
+        self._listeners[listener] = self._listeners.get(listener, 0) + 1
         is_controller = listener in config.cluster.controller_listener_names
         handled = self._controller_handled if is_controller else self._handled
         wire = ServerConnection(
@@ -150,8 +156,32 @@ class Peers:
             self._hosts[host] = left
         else:
             del self._hosts[host]
+        self._listeners[peer.session.listener] -= 1
         self.starved.pop(number, None)
         peer.wire.abandon()
+
+    def set_caps(self, values: Mapping[str, str]) -> None:
+        """The broker's settings as they are now. Nobody has to leave for them."""
+        self._caps = ConnectionCaps.of(self._config, values)
+
+    def has_room(self, listener: str) -> bool:
+        """Whether one more may come in there; if not, it waits until somebody leaves."""
+        caps = self._caps
+        if self._listeners.get(listener, 0) >= caps.of_listener(listener):
+            return False
+        return listener == caps.protected or len(self.by_number) < caps.total
+
+    def one_too_many(self) -> Peer | None:
+        """Whom a broker's connection takes the place of: who was silent for longest."""
+        caps = self._caps
+        if caps.protected is None or len(self.by_number) <= caps.total:
+            return None
+        others = (
+            each
+            for each in self.by_number.values()
+            if each.session.listener != caps.protected and not each.is_closing
+        )
+        return min(others, key=lambda each: each.last_active_ms, default=None)
 
     # -- memory -------------------------------------------------------------------------------
 
@@ -201,6 +231,10 @@ class Peers:
                 peer.last_active_ms = now_ms
                 unmuted.append(peer.number)
         return unmuted
+
+    @property
+    def muted_count(self) -> int:
+        return sum(1 for each in self.by_number.values() if each.session.muted_until_ms)
 
     @property
     def next_unmute_ms(self) -> int | None:

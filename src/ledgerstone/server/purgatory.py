@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator
 
 from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.protocol.message import ApiMessage
-from ledgerstone.server.request import Farewell, Parked, Request
+from ledgerstone.server.request import Encoded, Farewell, Parked, Request
 from ledgerstone.types import TopicPartition
 
 # Called with whether time is up; None means: keep waiting (never when time is up).
-Attempt = Callable[[bool], ApiMessage | Farewell | None]
+Attempt = Callable[[bool], ApiMessage | Encoded | Farewell | None]
 # Called with the partition that grew; whether an attempt is worth its cost.
 Woken = Callable[[TopicPartition], bool]
-Ended = list[tuple[Request, ApiMessage | Farewell | Exception]]
+Ended = list[tuple[Request, ApiMessage | Encoded | Farewell | Exception]]
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ class Purgatory:
             waiting = self._all.get(number)
             if waiting is None:
                 continue
-            outcome: ApiMessage | Farewell | Exception | None
+            outcome: ApiMessage | Encoded | Farewell | Exception | None
             try:
                 outcome = waiting.attempt(time_is_up)
             except Exception as error:  # noqa: BLE001 - the broker closes the connection it is of

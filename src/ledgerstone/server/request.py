@@ -2,10 +2,11 @@
 
 import enum
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from ledgerstone.dataclasses import dataclass, field, replace
 from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.pieces import Piece
 from ledgerstone.server.session import Session
 from ledgerstone.types import TopicPartition
 
@@ -14,7 +15,8 @@ from ledgerstone.types import TopicPartition
 class Request:
     """One decoded request. Identity is what tells two of them apart: it is its own token.
 
-    Nobody changes it; to freeze it would cost more than all the rest of making it."""
+    Nobody changes it but for `is_charged`; to freeze it would cost more than all the rest of making
+    it."""
 
     connection: int
     api_key: int
@@ -23,13 +25,22 @@ class Request:
     client_id: str | None
     session: Session
     received_ms: int
+    size: int = 0  # of its frame
+    # Nothing of it counts for a quota any more, or nothing ever did.
+    is_charged: bool = False
 
     @property
     def client_host(self) -> str:
         return self.session.host
 
 
-@dataclass(slots=True, eq=False)
+class Encoded(NamedTuple):
+    """The body of a response."""
+
+    pieces: list[Piece]
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
 class InnerRequest(Request):
     """A request made of another one; `outer` is what its connection waits for, or was made of a
     third one in turn."""
@@ -53,7 +64,7 @@ class Parked:
 
     `woken` is asked first with the partition that grew; without it, every growth counts."""
 
-    attempt: "Callable[[bool], ApiMessage | Farewell | None]"
+    attempt: "Callable[[bool], ApiMessage | Encoded | Farewell | None]"
     deadline_ms: int
     keys: Iterable[TopicPartition] = field(default=())
     woken: Callable[[TopicPartition], bool] | None = None
@@ -64,6 +75,7 @@ class Parked:
 
         def attempt_and_wrap(time_is_up: bool) -> ApiMessage | Farewell | None:
             answer = attempt(time_is_up)
+            assert not isinstance(answer, Encoded), "encoded before it was whole"
             return wrapped(answer) if isinstance(answer, ApiMessage) else answer
 
         return replace(self, attempt=attempt_and_wrap)
@@ -91,6 +103,7 @@ class Disconnect(Exception):
     """The protocol has no way to say no here: the connection is closed."""
 
 
-# Bytes are the body of a response, encoded already. None: the request is finished and nothing is
-# sent.
-Answer = ApiMessage | bytes | Parked | Later | None
+# Bytes are the body of a response, encoded already.
+Response = ApiMessage | bytes | Encoded
+# None: the request is finished and nothing is sent.
+Answer = Response | Parked | Later | None

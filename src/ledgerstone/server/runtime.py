@@ -103,12 +103,16 @@ class Runtime:
             reschedule=self._reschedule,
             take_number=self._take_number,
             send_elsewhere=self._dialling.send,
+            left=self._someone_left,
         )
-        self._accepting = Accepting(loop, self._reporting, self._connections.adopt)
+        self._accepting = Accepting(loop, self._reporting, self._connections.adopt, broker)
         self._workers = WorkerRoom(self._report)
         self.verifiers = Verifiers()
         self._secured: Secured | None = None
         self._tls_look: asyncio.TimerHandle | None = None
+
+    def _someone_left(self) -> None:
+        self._accepting.someone_left()
 
     # -- start and stop -----------------------------------------------------------------------
 

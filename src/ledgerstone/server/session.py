@@ -13,6 +13,7 @@ from ledgerstone.dataclasses import dataclass
 from ledgerstone.security.authorizer import Rights
 from ledgerstone.security.principal import ANONYMOUS, Principal
 from ledgerstone.server.login.state import SaslState
+from ledgerstone.server.quotas.charges import Charges
 
 DEFAULT_LISTENER: Final = "PLAINTEXT"
 
@@ -37,6 +38,8 @@ class Session:
     muted_until_ms: int = 0
     # One of `controller.listener.names`: nodes of the cluster ask here.
     is_controller_listener: bool = False
+    # Counters of its last client id, while quotas are set; only `ClientQuotas` sets them.
+    charges: Charges | None = None
     # What the principal may do, once a request was authorised; None: nobody is refused anything.
     rights: Rights | None = None
     protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT

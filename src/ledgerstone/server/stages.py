@@ -1,14 +1,13 @@
 """Stages that a request passes before its handler: authenticated, authorised, audited, quota. Pure.
 
-A stage wraps handlers once, when the broker is composed, and may leave an API alone by returning
-its handler as it is. With no active stage the table of handlers is used itself, so stages that are
-off cost nothing.
+A stage wraps a handler once, at the first request for it, and may leave an API alone by returning
+its handler as it is. Stages that are off cost nothing.
 
 What a stage can do is what a handler can: answer instead of it, answer later (`Parked`), raise
 `Disconnect`, mute the connection (`Broker.mute`), or pass the request on and look at the answer.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from ledgerstone.server.request import Answer, Request
@@ -29,10 +28,21 @@ class Stages(NamedTuple):
     quota: Stage[Any] | None = None
 
 
-def pipeline(handlers: Mapping[int, Handler[B]], stages: Stages) -> Mapping[int, Handler[B]]:
-    """The handlers behind the active stages."""
-    composed = handlers
-    # The last stage is wrapped first, and so stands closest to the handler.
-    for stage in filter(None, reversed(stages)):
-        composed = {key: stage(key, handler) for key, handler in composed.items()}
-    return composed
+class StagedHandlers(dict[int, Handler[B]]):
+    """By API key, the handlers behind the active stages; each is put there by its first request.
+
+    `find` raises KeyError for keys that are not served, and so does looking one up here.
+    """
+
+    def __init__(self, find: Callable[[int], Handler[B]], stages: Stages) -> None:
+        super().__init__()
+        self._find = find
+        self._stages = stages
+
+    def __missing__(self, api_key: int) -> Handler[B]:
+        handler = self._find(api_key)
+        # The last stage is wrapped first, and so stands closest to the handler.
+        for stage in filter(None, reversed(self._stages)):
+            handler = stage(api_key, handler)
+        self[api_key] = handler
+        return handler

@@ -8,11 +8,17 @@ docs/spark.md has the lists for users.
 from difflib import get_close_matches
 from typing import Final
 
+from ledgerstone.client.security import SECURITY_PROPERTIES
 from ledgerstone.errors import ConfigError
 
 PREFIX: Final = "kafka."
 
-_BOTH: Final = ("bootstrap.servers", "client.id", "max.partition.fetch.bytes")
+_BOTH: Final = (
+    "bootstrap.servers",
+    "client.id",
+    "max.partition.fetch.bytes",
+    *SECURITY_PROPERTIES,
+)
 READ: Final = (*_BOTH, "group.id", "isolation.level")
 WRITE: Final = (*_BOTH, "acks", "batch.size", "compression.type", "transaction.timeout.ms")
 
@@ -59,10 +65,9 @@ CHANGES_NOTHING: Final = (
 
 # By the beginning of the name.
 _REFUSED: Final = {
-    "security.protocol": "this connector speaks plain text only (PLAINTEXT)",
-    "sasl.": "this connector cannot log in to a broker",
-    "ssl.": "this connector speaks plain text only, without TLS",
-    "security.providers": "this connector speaks plain text only, without TLS",
+    "sasl.": "logins have sasl.mechanism, sasl.jaas.config, sasl.username and sasl.password",
+    "ssl.": "there is no Java class to load it into, or it is no property of TLS",
+    "security.providers": "there is no Java class to load them into",
     "transactional.id": "exactlyOnce=true names transactions after the query and its tasks",
     "partitioner.": "a key goes where Java's default partitioner sends it; a column named "
     "partition says otherwise",
@@ -96,8 +101,6 @@ def check_kafka_option(name: str, value: str, known: tuple[str, ...]) -> None:
     """`name` is in lower case, with its prefix; `known` are the options that apply."""
     plain = name.removeprefix(PREFIX)
     if plain in known or plain in CHANGES_NOTHING:
-        return
-    if plain == "security.protocol" and value.strip().upper() == "PLAINTEXT":
         return
     if plain in READ or plain in WRITE:
         side = "reads" if plain in READ else "writes"

@@ -38,6 +38,11 @@ class Options:
     def text(self, name: str) -> str | None:
         return self._values.get(name.lower())
 
+    def with_prefix(self, prefix: str) -> dict[str, str]:
+        """Without it."""
+        given = self._values.items()
+        return {name.removeprefix(prefix): text for name, text in given if name.startswith(prefix)}
+
     def flag(self, name: str, *, default: bool) -> bool:
         value = self.text(name)
         if value is None:

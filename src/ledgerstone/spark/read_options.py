@@ -11,6 +11,7 @@ from typing import Final
 
 from ledgerstone.client.cluster import Endpoint
 from ledgerstone.client.isolation_level import IsolationLevel
+from ledgerstone.client.security import PLAIN_TEXT, ClientSecurity, client_security
 from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import ConfigError
 from ledgerstone.spark import kafka_options
@@ -79,6 +80,7 @@ class Connection:
     client_id: str = "ledgerstone-spark"
     timeout_ms: int = _DEFAULT_TIMEOUT_MS
     fetch_bytes: int = _DEFAULT_FETCH_BYTES
+    security: ClientSecurity = PLAIN_TEXT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +168,18 @@ def connection_of(options: Options) -> Connection | None:
         timeout_ms=options.count("kafkaConsumer.pollTimeoutMs") or _DEFAULT_TIMEOUT_MS,
         # Kafka's default of 1 MiB makes eight requests out of one.
         fetch_bytes=_DEFAULT_FETCH_BYTES if fetch_bytes is None else fetch_bytes,
+        security=_security(options.with_prefix(kafka_options.PREFIX)),
     )
+
+
+def _security(properties: Mapping[str, str]) -> ClientSecurity:
+    security = client_security(properties)
+    uses = {"ssl.": security.protocol.uses_tls, "sasl.": security.protocol.uses_sasl}
+    for name in properties:
+        if any(name.startswith(start) and not is_used for start, is_used in uses.items()):
+            reason = f"has no effect with kafka.security.protocol={security.protocol.name}"
+            raise ConfigError(f"{kafka_options.PREFIX}{name}", "…", reason)
+    return security
 
 
 def _topics(options: Options) -> Topics | None:

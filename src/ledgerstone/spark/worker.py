@@ -29,5 +29,9 @@ def kept_client(connection: Connection) -> Client:
 
 
 def connect(connection: Connection) -> Client:
-    config = SessionConfig(client_id=connection.client_id, call_timeout_ms=connection.timeout_ms)
+    config = SessionConfig(
+        client_id=connection.client_id,
+        call_timeout_ms=connection.timeout_ms,
+        security=connection.security,
+    )
     return Client(connection.bootstrap, config)

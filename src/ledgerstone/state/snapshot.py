@@ -9,10 +9,10 @@ from struct import Struct
 from typing import Final
 
 import numpy as np
-from crc32c import crc32c
 
 from ledgerstone.errors import CorruptFile, KafkaError
 from ledgerstone.fs import File, Filesystem, parent_of
+from ledgerstone.records.crc import crc32c
 from ledgerstone.records.kernels import BatchAction, Columns, rewrite
 from ledgerstone.records.kernels.windows import Bytes
 from ledgerstone.state.content import checksum_text

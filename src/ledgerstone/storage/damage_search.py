@@ -8,8 +8,6 @@ import re
 from struct import Struct
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
 from ledgerstone.fs import File
 from ledgerstone.records.batch import (
     ATTRIBUTES_AT,
@@ -18,6 +16,7 @@ from ledgerstone.records.batch import (
     MAGIC,
     MIN_BATCH_LENGTH,
 )
+from ledgerstone.records.crc import crc32c
 from ledgerstone.storage.batch_scan import WINDOW_BYTES
 from ledgerstone.types import INT32_MAX
 

@@ -24,6 +24,8 @@ DAMAGE_NOTES: Final = "damage-notes.json"
 SIZES_AT_STOP: Final = "sizes-at-clean-stop.json"
 LAST_START: Final = "last-start"
 REMOTE_LOG_INDEX_CACHE: Final = "remote-log-index-cache"
+# Keys and passwords of `up --secure`. Kafka knows no such directory and would not start with it.
+SECURE: Final = "secure"
 
 # In a partition's directory.
 LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"

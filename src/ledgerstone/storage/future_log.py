@@ -179,6 +179,7 @@ class FutureLog:
                 log_start_offset=log.log_start_offset,
                 high_watermark=log.high_watermark,
                 codecs=self.target.codecs,
+                producer_id_expiration_ms=self.target.producer_id_expiration_ms,
                 may_have_lost_power=False,
             )
         )

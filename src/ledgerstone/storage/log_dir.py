@@ -38,6 +38,7 @@ from ledgerstone.storage.log_dir_identity import check_last_start, settle_meta
 from ledgerstone.storage.log_dir_partitions import LogDirPartitions
 from ledgerstone.storage.log_dir_remembered import take_remembered
 from ledgerstone.storage.log_shrink import truncate_fully_and_start_at, truncate_to
+from ledgerstone.storage.producer_state import DEFAULT_PRODUCER_EXPIRATION_MS
 from ledgerstone.types import TopicPartition
 from ledgerstone.uuid_text import random_uuid
 
@@ -232,6 +233,7 @@ def open_log_dir(
     cluster_id: str | None = None,
     boot_id: str | None = None,
     is_only_replica: bool = False,
+    producer_id_expiration_ms: int = DEFAULT_PRODUCER_EXPIRATION_MS,
 ) -> LogDir:
     """Locks the directory, formatting it if it is new. `load` opens the logs in it.
 
@@ -259,6 +261,7 @@ def open_log_dir(
         remembered=remembered,
         notes=notes,
         is_only_replica=is_only_replica,
+        producer_id_expiration_ms=producer_id_expiration_ms,
         unwritten_start=start.content,
     )
 

@@ -20,6 +20,7 @@ from ledgerstone.storage.filenames import (
     CLEANING_HISTORY,
     LAST_START,
     REMOTE_LOG_INDEX_CACHE,
+    SECURE,
     DirState,
     PartitionDir,
     parse_partition_dir,
@@ -31,6 +32,7 @@ from ledgerstone.storage.log_dir_checkpoints import CheckpointedLogs
 from ledgerstone.storage.log_dir_identity import read_topic_id, settle_topic_id
 from ledgerstone.storage.log_loader import OpenLog, open_log
 from ledgerstone.storage.log_recovery import Recovery
+from ledgerstone.storage.producer_state import DEFAULT_PRODUCER_EXPIRATION_MS
 from ledgerstone.types import INT64_MAX, TopicPartition
 
 ConfigFor = Callable[[TopicPartition], LogConfig]
@@ -62,6 +64,8 @@ class LogDirPartitions(CheckpointedLogs):
     codecs: Codecs = field(default_factory=Codecs, repr=False)
     # No log here was copied from another broker, so only compaction leaves holes.
     is_only_replica: bool = False
+    # producer.id.expiration.ms: those that were silent for longer are not loaded.
+    producer_id_expiration_ms: int = DEFAULT_PRODUCER_EXPIRATION_MS
     # For `last-start`, once the logs were opened.
     unwritten_start: bytes | None = None
     # The cleaner's checkpoint at start, read on demand.
@@ -226,6 +230,7 @@ class LogDirPartitions(CheckpointedLogs):
                 sizes_at_stop=sizes,
                 index_sizes_at_stop=remembered.index_sizes_at_stop(name),
                 accepted_gaps=self.notes.accepted_gaps(name),
+                producer_id_expiration_ms=self.producer_id_expiration_ms,
             )
         )
         if is_noted:
@@ -296,7 +301,7 @@ class LogDirPartitions(CheckpointedLogs):
 
 def _partition_dirs(fs: Filesystem, path: str) -> Iterator[tuple[str, PartitionDir]]:
     for name in fs.list_dir(path):
-        if name == REMOTE_LOG_INDEX_CACHE or not fs.is_dir(join(path, name)):
+        if name in (REMOTE_LOG_INDEX_CACHE, SECURE) or not fs.is_dir(join(path, name)):
             continue
         found = parse_partition_dir(name)
         if found is None:

@@ -42,7 +42,10 @@ from ledgerstone.storage.log_recovery import Circumstances, Recovery, recover
 from ledgerstone.storage.log_shrink import put_in_place
 from ledgerstone.storage.producer_replay import reload_producers
 from ledgerstone.storage.producer_snapshots import ProducerSnapshots
-from ledgerstone.storage.producer_state import ProducerStateTable
+from ledgerstone.storage.producer_state import (
+    DEFAULT_PRODUCER_EXPIRATION_MS,
+    ProducerStateTable,
+)
 from ledgerstone.storage.segment import Segment
 from ledgerstone.storage.segment_split import has_overflow, split_overflowed
 from ledgerstone.storage.segments import Segments
@@ -68,7 +71,7 @@ class OpenLog:
     recovery_point: int = 0
     log_start_offset: int = 0
     high_watermark: int = 0
-    producer_id_expiration_ms: int = 86_400_000
+    producer_id_expiration_ms: int = DEFAULT_PRODUCER_EXPIRATION_MS
     codecs: Codecs = field(default_factory=Codecs)
     # For judging damage: see `log_recovery.Circumstances`.
     may_have_lost_power: bool = True

@@ -8,9 +8,8 @@ import struct
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
 from ledgerstone.errors import CorruptFile
+from ledgerstone.records.crc import crc32c
 
 VERSION: Final = 1
 # version int16, CRC-32C of everything after it uint32, count int32

@@ -24,6 +24,8 @@ from ledgerstone.types import NO_PRODUCER_ID
 # A client may use ids that no broker allocated, a new one with each batch, and each entry lives for
 # producer.id.expiration.ms. About a kilobyte each.
 MAX_PRODUCERS: Final = 10_000
+# Kafka's default of producer.id.expiration.ms.
+DEFAULT_PRODUCER_EXPIRATION_MS: Final = 86_400_000
 
 
 class CompletedTxn(NamedTuple):

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
 from ledgerstone.errors import UnsupportedForMessageFormat
 from ledgerstone.fs import File
 from ledgerstone.records.batch import (
@@ -23,6 +21,7 @@ from ledgerstone.records.batch import (
     BatchHeader,
     read_header,
 )
+from ledgerstone.records.crc import crc32c
 from ledgerstone.storage.batch_scan import WINDOW_BYTES, refuse_old_format
 from ledgerstone.types import INT32_MAX, NO_PRODUCER_ID, NO_TIMESTAMP
 

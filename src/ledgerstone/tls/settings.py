@@ -18,6 +18,32 @@ _STORE_TYPES: Final = ("JKS", "PEM", "PKCS12")
 _OFF: Final = ("none", "false", "")
 
 
+# Of a client: Kafka's names, then librdkafka's.
+TLS_PROPERTIES: Final = (
+    "ssl.protocol",
+    "ssl.enabled.protocols",
+    "ssl.cipher.suites",
+    "ssl.endpoint.identification.algorithm",
+    "ssl.keystore.type",
+    "ssl.keystore.location",
+    "ssl.keystore.password",
+    "ssl.keystore.key",
+    "ssl.keystore.certificate.chain",
+    "ssl.key.password",
+    "ssl.truststore.type",
+    "ssl.truststore.location",
+    "ssl.truststore.password",
+    "ssl.truststore.certificates",
+    "ssl.ca.location",
+    "ssl.ca.pem",
+    "ssl.certificate.location",
+    "ssl.certificate.pem",
+    "ssl.key.location",
+    "ssl.key.pem",
+    "enable.ssl.certificate.verification",
+)
+
+
 class ClientAuth(enum.Enum):
     NONE = "none"
     REQUESTED = "requested"

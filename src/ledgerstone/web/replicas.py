@@ -13,7 +13,7 @@ from ledgerstone.web.anatomy import panel
 from ledgerstone.web.anatomy_legend import COLOURS, MARKS
 from ledgerstone.web.forms import whole_number
 from ledgerstone.web.hosting import topic_facts, topic_of
-from ledgerstone.web.peers import ask_nodes
+from ledgerstone.web.peer_questions import ask_nodes
 from ledgerstone.web.router import NotShown, Rendered, SlowAnswer
 
 _MOST_PARTITIONS: Final = 1 << 31

@@ -38,6 +38,7 @@ from ledgerstone.web.key_history import key_history_view
 from ledgerstone.web.latest import latest_view
 from ledgerstone.web.overview import overview_fragment, overview_view
 from ledgerstone.web.producing import produce_record, produce_view
+from ledgerstone.web.quotas import quotas_view
 from ledgerstone.web.records import record_view, records_view
 from ledgerstone.web.replicas import replicas_view
 from ledgerstone.web.router import Fragment, Rendered, Route
@@ -76,6 +77,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("GET", "/erasures/{erasure}/supplements/{number}", supplement_json),
     Route("GET", "/transactions", transactions_view),
     Route("POST", "/transactions/abort", abort_transaction),
+    Route("GET", "/quotas", quotas_view),
     Route("GET", "/groups", groups_view),
     Route("GET", "/groups/{group}", group_view),
     Route("POST", "/groups/{group}/missed", acknowledge_missed),

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from ledgerstone.cli import lazy, options
+from ledgerstone.cli.admin_http import AdminCallFailed
 from ledgerstone.cli.main import main
 from ledgerstone.client.cluster import Endpoint
 from ledgerstone.client.session import SessionConfig
@@ -670,12 +671,52 @@ def script_quotas(cluster: FakeCluster) -> None:
     cluster.once(DescribeClientQuotasRequest, DescribeClientQuotasResponse(entries=[entry]))
 
 
-def test_quotas_are_shown(run: Run, cluster: FakeCluster) -> None:
+class FakeApi:
+    """One broker's HTTP API, on which a client had to wait."""
+
+    endpoint = Endpoint("node1", 9094)
+
+    def get(self, path: str) -> dict[str, object]:
+        assert path == "quotas"
+        waited: dict[str, object] = {
+            "quota": "producer_byte_rate",
+            "user": "ann",
+            "client_id": None,
+            "level": "user",
+            "limit": 1024.0,
+            "used": 1030.5,
+            "waits_ms": 70,
+            "times": 3,
+            "total_ms": 900,
+            "too_large": 0,
+        }
+        return {"throttled": [waited]}
+
+
+def test_quotas_are_shown_with_who_had_to_wait(
+    run: Run, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     script_quotas(cluster)
+    monkeypatch.setattr("ledgerstone.cli.quotas.apis_of", lambda client: [FakeApi()])
 
     result = run("quotas", "show")
 
     assert result.lines[1].split() == ["ann", "(default)", "-", "producer_byte_rate", "1024"]
+    expected = "node1:9094 ann (any) producer_byte_rate user 1024 1030 70 3 900 -"
+    assert " ".join(result.lines[-1].split()) == expected
+
+
+def test_quotas_are_shown_where_no_broker_has_an_http_api(
+    run: Run, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script_quotas(cluster)
+
+    def nowhere(client: object) -> None:
+        raise AdminCallFailed("none")
+
+    monkeypatch.setattr("ledgerstone.cli.quotas.apis_of", nowhere)
+
+    assert len(run("quotas", "show", "--json").objects) == 1
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ from ledgerstone.config.listener_keys import find_key, listener_values, split_li
 from ledgerstone.config.listeners import is_loopback, parse_protocols
 from ledgerstone.config.security_protocol import SecurityProtocol
 from ledgerstone.errors import ConfigError
+from ledgerstone.metadata.config_entries import broker_entries
+from ledgerstone.metadata.image import MetadataImage
 
 _MAP = "listener.security.protocol.map"
 
@@ -88,3 +90,20 @@ def test_a_plaintext_listener_that_others_can_reach_is_remarked_upon(host: str) 
     (said,) = exposed_listeners(loaded.config)
     assert "has no TLS" in said
     assert said in loaded.warnings
+
+
+def test_what_is_set_for_one_listener_is_shown_and_its_secrets_are_not() -> None:
+    config = BrokerConfig.from_raw(
+        {
+            "listeners": "SSL://127.0.0.1:9092",
+            "listener.name.ssl.ssl.keystore.location": "broker.p12",
+            "listener.name.ssl.ssl.keystore.password": "hunter2",
+        }
+    )
+
+    shown = {each.name: each for each in broker_entries(MetadataImage(cluster_id="c"), config)}
+
+    assert shown["listener.name.ssl.ssl.keystore.location"].value == "broker.p12"
+    secret = shown["listener.name.ssl.ssl.keystore.password"]
+    assert secret.is_sensitive
+    assert "hunter2" not in repr(secret.synonyms)

@@ -107,6 +107,23 @@ def test_times_are_those_of_the_reader() -> None:
     assert (word.facts.horizon_ms, word.facts.last_pass_started_ms) == (T0 + 500, T0 - 500)
 
 
+def test_what_lies_ahead_keeps_its_time_while_clocks_are_close() -> None:
+    facts = PartitionFacts(
+        log_start_offset=0,
+        first_dirty_offset=0,
+        tombstone_is_there=True,
+        horizon_ms=T0 + 500,
+        leftovers_since_ms=T0 - 500,
+    )
+
+    told = said.decoded(said.encoded(said.words_json([said.ReplicaWord(facts)], now_ms=T0)))
+    words = [said.words_of(told, now_ms=T0 - each)[0] for each in (3, 7)]
+
+    assert [each and each.facts.horizon_ms for each in words] == [T0 + 500, T0 + 500]
+    # What is past is never told younger than it is.
+    assert [each and each.facts.leftovers_since_ms for each in words] == [T0 - 503, T0 - 507]
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_nonsense_is_refused_and_nothing_else_happens(name: str) -> None:
     """Every value replaced by one of another kind, everything left out once, and dice."""

@@ -21,6 +21,7 @@ from ledgerstone.erasure.hosting import (
     must_scan,
     unknown_replica,
     unproven_disks,
+    why_not_given_up,
 )
 from ledgerstone.erasure.life import next_step
 from ledgerstone.erasure.steps import Advance, Ask, ScanStep, WaitStep
@@ -216,3 +217,23 @@ def test_acceptance_of_a_file_counts_for_the_broker_it_was_found_on() -> None:
 
     assert changes.accepted_hits(two, accepted.exceptions) == 1
     assert changes.accepted_hits(three, accepted.exceptions) == 0
+
+
+@pytest.mark.parametrize(
+    ("broker_id", "standing", "alive", "refusal"),
+    [
+        pytest.param(2, DISKS, {1, 3}, None, id="away"),
+        pytest.param(2, DISKS, {1, 2, 3}, "is alive", id="alive, on the disk it had"),
+        pytest.param(2, (*DISKS[::2], HostDisk(2, "d")), {1, 2, 3}, None, id="back on another"),
+        pytest.param(4, DISKS, {1, 2, 3}, "never part", id="nobody"),
+        pytest.param(4, (*DISKS, HostDisk(4, "d")), {1, 2, 3, 4}, "is alive", id="joined since"),
+    ],
+)
+def test_a_disk_is_given_up_where_it_cannot_be_scanned(
+    broker_id: int, standing: tuple[HostDisk, ...], alive: set[int], refusal: str | None
+) -> None:
+    """A broker that was back with an empty disk blocked for ever: it was alive, so it could not be
+    given up, and its former disk could not be scanned."""
+    found = why_not_given_up(broker_id, hosts=DISKS, standing=standing, alive=alive)
+
+    assert found is None if refusal is None else refusal in str(found)

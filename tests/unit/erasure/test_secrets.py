@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 
 from ledgerstone.clock import Clock
-from ledgerstone.erasure.sealing import is_signed_by, public_key_of, seal, sign, unseal
+from ledgerstone.erasure.sealing import (
+    box_of,
+    is_signed_by,
+    open_box,
+    public_key_of,
+    seal,
+    seal_for,
+    sign,
+    unseal,
+)
 from ledgerstone.erasure.secrets_file import Secrets, load, load_or_create
 from ledgerstone.errors import CorruptFile, CorruptRecord, StorageError
 from ledgerstone.sim.clock import VirtualClock
@@ -185,3 +194,33 @@ def test_signature_holds_for_its_bytes_and_its_key_only() -> None:
     assert not is_signed_by(public_key_of(seed), signature, b"dato")
     assert not is_signed_by(b"short", signature, b"data")
     assert not is_signed_by(public_key_of(seed), b"", b"data")
+
+
+# -- on the way to another broker -----------------------------------------------------------------
+
+
+def test_what_is_sealed_for_a_broker_opens_there_and_nowhere_else() -> None:
+    seed, other = bytes([1]) * 32, bytes([2]) * 32
+    sealed = seal_for(box_of(seed), b"the secrets", context=b"cluster 3", dice=SeededDice(1))
+
+    assert b"the secrets" not in sealed
+    assert open_box(seed, sealed, context=b"cluster 3") == b"the secrets"
+    for wrong_seed, context in ((other, b"cluster 3"), (seed, b"cluster 2")):
+        with pytest.raises(ValueError, match="sealed for another"):
+            open_box(wrong_seed, sealed, context=context)
+    again = seal_for(box_of(seed), b"the secrets", context=b"cluster 3", dice=SeededDice(2))
+    assert again != sealed
+
+
+def test_sealed_secrets_that_were_changed_do_not_open() -> None:
+    seed = bytes([1]) * 32
+    sealed = seal_for(box_of(seed), b"the secrets", context=b"c", dice=SeededDice(1))
+
+    for at in range(len(sealed)):
+        changed = bytearray(sealed)
+        changed[at] ^= 1
+        with pytest.raises(ValueError, match=r"."):
+            open_box(seed, bytes(changed), context=b"c")
+    for length in (0, 31, 59, len(sealed) - 1):
+        with pytest.raises(ValueError, match=r"."):
+            open_box(seed, sealed[:length], context=b"c")

@@ -45,7 +45,7 @@ from ledgerstone.security.authorizer import Authorizer
 from ledgerstone.security.principal import Principal
 from ledgerstone.server.authorising.stage import authorised
 from ledgerstone.server.authorising.table import CONTROLLER_RULES, RULES
-from ledgerstone.server.dispatch import CONTROLLER_HANDLERS, HANDLERS
+from ledgerstone.server.dispatch import CONTROLLER_HANDLED, HANDLED
 from tests.kit.in_process import Client, InProcess
 
 SETTINGS = {
@@ -130,8 +130,8 @@ def _end(machine: InProcess, topic: str) -> int:
 
 
 def test_every_handler_has_a_rule() -> None:
-    assert set(HANDLERS) <= set(RULES)
-    assert set(CONTROLLER_HANDLERS) <= set(CONTROLLER_RULES)
+    assert set(HANDLED) <= set(RULES)
+    assert set(CONTROLLER_HANDLED) <= set(CONTROLLER_RULES)
     with pytest.raises(KeyError, match="999"):
         authorised(Authorizer())(999, lambda *_: None)
 

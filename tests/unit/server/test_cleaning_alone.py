@@ -61,6 +61,12 @@ class NoGroups:
     def committed_on(self, topic: str) -> Mapping[str, Mapping[int, CommittedOffset]]:
         return {}
 
+    def are_known(self) -> bool:
+        return True
+
+    def knows(self, group_id: str) -> bool:
+        return True
+
 
 class NoCoordinators:
     def owner_of(self, producer_id: int) -> TxnOwner | None:
@@ -82,7 +88,7 @@ class Alone:
             clock=self.clock,
             log_dirs=LogDirs.single(log_dir),
             partitions=self.hosted,
-            holds=TombstoneHolds(NoGroups(), lambda: True),
+            holds=TombstoneHolds(NoGroups()),
             txn_owners=NoCoordinators(),
             settings=CleanerSettings.from_values({}),
             read_settings=lambda: CleanerSettings.from_values({}),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ledgerstone.errors import StartFailed
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.describe_quorum import (
@@ -25,7 +26,6 @@ from ledgerstone.protocol.messages.init_producer_id import (
 from ledgerstone.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.broker_life.machine import BrokerState
-from ledgerstone.server.cluster_start import StartFailed
 from tests.kit.broker import wait_until
 from tests.kit.loopback_cluster import BOTH, LoopbackCluster
 

@@ -8,8 +8,8 @@ from typing import Final
 import pytest
 
 from ledgerstone.config.broker import BrokerConfig
+from ledgerstone.errors import StartFailed, StartStopped
 from ledgerstone.server.bootstrap import RunningBroker, Surroundings, start_broker
-from ledgerstone.server.cluster_start import StartFailed, StartStopped
 from ledgerstone.system import OsFilesystem, SystemClock, SystemDice
 from tests.kit.loopback_cluster import BOTH, LoopbackCluster
 

@@ -67,7 +67,8 @@ def test_erasure_waits_for_a_broker_that_cannot_be_reached() -> None:
     assert machine.run(erasure_id, until=Stage.UNLINKED).stage is Stage.UNLINKED
     machine.settle()
     outlook = machine.broker.erasing.outlooks[erasure_id]
-    assert "node 7: the scan is incomplete: broker 7 is fenced" in outlook.reason
+    assert outlook.waits_for == "broker 7 is fenced: it is down, or cut off"
+    assert outlook.forecast.blocked_by == outlook.waits_for
     machine.broker.controller_link.write([UnregisterBrokerRecord(broker_id=7)])
 
     # It had no disk that the metadata know of, so nothing of it is left to be scanned.

@@ -144,6 +144,23 @@ def test_repeated_batch_is_known_after_a_restart(end: End) -> None:
     assert end_offset(machine) == 1
 
 
+@pytest.mark.parametrize("end", [stop, kill])
+def test_a_producer_is_known_after_a_restart_for_as_long_as_is_set(end: End) -> None:
+    """A start forgot everyone who was silent for a day, and took the batch once more."""
+    machine = InProcess(settings={"producer.id.expiration.ms": str(10 * 86_400_000)})
+    client = machine.connect()
+    create_topic(client)
+    records = batch(("key", "v"), producer_id=7, producer_epoch=0, base_sequence=0)
+    first = produced(client, records)
+    machine.jump(days=3)
+
+    end(machine)
+    second = produced(machine.connect(), records)
+
+    assert (second.error_code, second.base_offset) == (ErrorCode.NONE, first.base_offset)
+    assert end_offset(machine) == 1
+
+
 def test_unsynced_topic_directory_is_made_again_from_the_metadata() -> None:
     """The metadata is synced before the directory is made, so it alone decides what exists."""
     machine = InProcess()

@@ -10,10 +10,10 @@ from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest, ApiVe
 from ledgerstone.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from ledgerstone.security.principal import ANONYMOUS, Principal
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.dispatch import HANDLERS, dispatch_through
+from ledgerstone.server.dispatch import client_handler, dispatch_through
 from ledgerstone.server.request import Answer, Disconnect, Parked, Request
 from ledgerstone.server.session import Login, Session
-from ledgerstone.server.stages import Handler, Stage, Stages, pipeline
+from ledgerstone.server.stages import Handler, Stage, StagedHandlers, Stages
 from ledgerstone.types import INT64_MAX, TopicPartition
 from tests.kit.in_process import Client, InProcess
 from tests.unit.server.asks import TOPIC, create_topic, write
@@ -45,19 +45,33 @@ def connect_on(machine: InProcess, listener: str) -> Client:
     return client
 
 
-def test_without_an_active_stage_the_table_of_handlers_is_used_itself() -> None:
-    assert pipeline(HANDLERS, Stages()) is HANDLERS
+def test_without_an_active_stage_the_handlers_are_called_themselves() -> None:
+    composed = StagedHandlers(client_handler, Stages())
+
+    assert composed[ApiKey.FETCH] is client_handler(ApiKey.FETCH)
 
 
 def test_stage_may_leave_an_api_alone_and_then_costs_it_nothing() -> None:
     def stage(api_key: int, handler: Handler[Broker]) -> Handler[Broker]:
         return handler if api_key == ApiKey.FETCH else lambda *asked: None
 
-    composed = pipeline(HANDLERS, Stages(quota=stage))
+    composed = StagedHandlers(client_handler, Stages(quota=stage))
 
-    assert composed[ApiKey.FETCH] is HANDLERS[ApiKey.FETCH]
-    assert composed[ApiKey.PRODUCE] is not HANDLERS[ApiKey.PRODUCE]
-    assert sorted(composed) == sorted(HANDLERS)
+    assert composed[ApiKey.FETCH] is client_handler(ApiKey.FETCH)
+    assert composed[ApiKey.PRODUCE] is not client_handler(ApiKey.PRODUCE)
+
+
+def test_stage_wraps_a_handler_once() -> None:
+    wrapped: list[int] = []
+
+    def stage(api_key: int, handler: Handler[Broker]) -> Handler[Broker]:
+        wrapped.append(api_key)
+        return handler
+
+    composed = StagedHandlers(client_handler, Stages(quota=stage))
+
+    assert composed[ApiKey.FETCH] is composed[ApiKey.FETCH]
+    assert wrapped == [ApiKey.FETCH]
 
 
 def test_stages_are_met_in_their_order_and_the_handler_last() -> None:

@@ -367,6 +367,7 @@ def test_who_speaks_no_tls_is_closed_with_one_line(
 
     lines = [each for each in caplog.records if "tls handshake failed" in each.getMessage()]
     assert len(lines) == 1
+    assert machine.broker.counters.logins == {("failed_authentication", "SSL"): 20}
 
 
 def test_a_handshake_without_end_is_ended(

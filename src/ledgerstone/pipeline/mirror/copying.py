@@ -16,7 +16,7 @@ from ledgerstone.client.errors import BrokerUnreachable, CallTimedOut
 from ledgerstone.client.offsets import LATEST, list_offsets
 from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import KafkaError
-from ledgerstone.pipeline.connecting import connect_to
+from ledgerstone.pipeline.connecting import connect_to, security_options
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.mirror.marks import CarriedErasure, carried, erasure_ids, is_copied
 from ledgerstone.pipeline.mirror.offsets import CopiedRun, Int64s, joined, runs_of
@@ -88,6 +88,7 @@ class _Copy:
         self._task, self._source, self._target = task, source, target
         self._to = TopicPartition(task.target_topic, task.partition.partition)
         raw = {
+            **security_options(),
             "kafka.bootstrap.servers": task.target,
             "topic": task.target_topic,
             "kafka.compression.type": task.compression,

@@ -13,6 +13,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ledgerstone.dataclasses import dataclass, field
+from ledgerstone.pipeline.connecting import security_options
 from ledgerstone.pipeline.errors import PipelineError
 
 _FORMAT: Final = "ledgerstone"
@@ -34,6 +35,7 @@ class Topic:
         if self.key not in _DECODED:
             raise PipelineError(f"topic {self.name}: a key is {' or '.join(_DECODED)}")
         return {
+            **security_options(),
             "kafka.bootstrap.servers": self.bootstrap,
             "subscribe": self.name,
             **self.options,
@@ -41,7 +43,12 @@ class Topic:
 
     def sink_settings(self) -> dict[str, str]:
         """The same where the topic is written."""
-        return {"kafka.bootstrap.servers": self.bootstrap, "topic": self.name, **self.options}
+        return {
+            **security_options(),
+            "kafka.bootstrap.servers": self.bootstrap,
+            "topic": self.name,
+            **self.options,
+        }
 
 
 def kstream(spark: SparkSession, topic: Topic, *, watermark: str | None = None) -> DataFrame:

@@ -7,10 +7,10 @@ instruction for it, the package crc32c elsewhere.
 from typing import Final, NamedTuple, NoReturn
 
 import numpy as np
-from crc32c import crc32c
 
 from ledgerstone.errors import CorruptRecord
 from ledgerstone.records.batch import ATTRIBUTES_AT, HEADER_SIZE
+from ledgerstone.records.crc import crc32c
 from ledgerstone.records.kernels.loader import kernel
 from ledgerstone.records.kernels.memory import Pinned
 from ledgerstone.records.kernels.windows import ROW_FIELDS, Batches, scan

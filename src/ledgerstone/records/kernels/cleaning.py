@@ -10,7 +10,6 @@ from struct import Struct
 from typing import Final, NamedTuple, NoReturn
 
 import numpy as np
-from crc32c import crc32c
 
 from ledgerstone.errors import CorruptRecord, InvariantViolation, RecordListTooLarge
 from ledgerstone.records.batch import (
@@ -24,6 +23,7 @@ from ledgerstone.records.batch import (
     write_crc,
 )
 from ledgerstone.records.compression import Codecs
+from ledgerstone.records.crc import crc32c
 from ledgerstone.records.kernels.filling import Filled
 from ledgerstone.records.kernels.hashing import UInt64s
 from ledgerstone.records.kernels.key_offsets import JudgementRules

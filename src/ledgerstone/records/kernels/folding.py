@@ -10,11 +10,11 @@ import ctypes
 from typing import Final, NamedTuple, NoReturn
 
 import numpy as np
-from crc32c import crc32c
 from numpy.typing import NDArray
 
 from ledgerstone.errors import CorruptRecord, InvariantViolation
 from ledgerstone.records.batch import ATTRIBUTES_AT
+from ledgerstone.records.crc import crc32c
 from ledgerstone.records.kernels.descriptors import FindCall, FoldCall
 from ledgerstone.records.kernels.filling import filled
 from ledgerstone.records.kernels.hashing import SEED_SIZE, UInt64s

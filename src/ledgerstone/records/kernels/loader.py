@@ -7,7 +7,6 @@ cache. ctypes calls them and drops the GIL.
 
 import ctypes
 import hashlib
-import importlib.metadata
 import importlib.resources
 import logging
 import os
@@ -278,9 +277,12 @@ def source_fingerprint() -> str:
 
 
 def _version(package_name: str) -> str:
+    # Imported here: an installed package, which carries its kernels, does without it.
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
-        return importlib.metadata.version(package_name)
-    except importlib.metadata.PackageNotFoundError:
+        return version(package_name)
+    except PackageNotFoundError:
         raise KernelBuildFailed(
             f"this installation carries no kernels for {this_target().name}, and {package_name}, "
             "which compiles them, is missing: pip install 'ledgerstone[kernels]'"

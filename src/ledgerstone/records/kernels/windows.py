@@ -9,7 +9,6 @@ import ctypes
 from typing import Final, NoReturn, Self
 
 import numpy as np
-from crc32c import crc32c
 from numpy.typing import NDArray
 
 from ledgerstone.dataclasses import dataclass
@@ -23,6 +22,7 @@ from ledgerstone.records.batch import (
     read_header,
 )
 from ledgerstone.records.compression import DEFAULT_DECOMPRESSION_LIMIT, Codecs
+from ledgerstone.records.crc import crc32c
 from ledgerstone.records.kernels.descriptors import WalkCall
 from ledgerstone.records.kernels.filling import filled
 from ledgerstone.records.kernels.loader import kernel

@@ -13,7 +13,7 @@ from ledgerstone.server.stages import Handler, Stage
 
 
 def authorised(authorizer: Authorizer) -> Stage[Broker]:
-    """A handler without a rule is a KeyError when the broker is composed."""
+    """A handler without a rule is a KeyError, and serves nobody."""
 
     def stage(api_key: int, handler: Handler[Broker]) -> Handler[Broker]:
         for_clients, for_controllers = RULES.get(api_key), CONTROLLER_RULES.get(api_key)

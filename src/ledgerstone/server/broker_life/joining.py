@@ -59,6 +59,7 @@ class CoordinatorCalls(NamedTuple):
 
     markers: Calls
     verification: Calls
+    offsets: Calls  # of groups that others coordinate
 
 
 def forwarding_for(
@@ -203,6 +204,7 @@ def _coordinator_calls(config: BrokerConfig, clock: Clock) -> CoordinatorCalls:
     return CoordinatorCalls(
         Calls("coordinator", clock, client_id=marker_sender, listener=listener),
         Calls("verification", clock, client_id="AddPartitionsManager", listener=listener),
+        Calls("offsets", clock, client_id=f"broker-{node_id}-group-offsets", listener=listener),
     )
 
 

@@ -14,6 +14,7 @@ from ledgerstone.cleaner.planning import CleanerSettings, facts_of, needs_times
 from ledgerstone.cleaner.selection import measure
 from ledgerstone.clock import Clock
 from ledgerstone.dataclasses import dataclass, field, replace
+from ledgerstone.metadata.topic_names import INTERNAL_TOPICS
 from ledgerstone.replication.partition import Partition
 from ledgerstone.replication.partition_removal import CleaningKnowledge, RemovalStanding
 from ledgerstone.server.cleaning.files import CleaningFiles
@@ -113,6 +114,21 @@ class CleaningWork:
             if released_ms is not None and released_ms <= self.clock.now_ms():
                 self.look_now()
         self.guard.forget_settled(partition)
+
+    def offsets_learned(self) -> None:
+        """Other brokers have told what groups have committed."""
+        self.look_now()
+        for partition in self.partitions:
+            if partition.log.config.compacts:
+                self.guard.forget_settled(partition)
+
+    def compacted_topics(self) -> set[str]:
+        """Topics here whose tombstones somebody may miss."""
+        return {
+            each.topic_partition.topic
+            for each in self.partitions
+            if each.log.config.compacts and each.topic_partition.topic not in INTERNAL_TOPICS
+        }
 
     def appraise(self, log: PartitionLog) -> Appraisal:
         tp, now_ms = log.topic_partition, log.clock.now_ms()

@@ -95,6 +95,7 @@ class _Opening:
                 cluster_id=cluster_id,
                 boot_id=self._boot_id,
                 is_only_replica=not config.cluster.is_configured,
+                producer_id_expiration_ms=config.producer_id_expiration_ms,
             )
         except OSError as error:
             raise ConfigError("log.dirs", path, f"cannot be used: {error}") from error

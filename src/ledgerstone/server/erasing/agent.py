@@ -212,7 +212,7 @@ class Erasing(ErasingWork):
             self._is_surveyed = False
             self.forget_work()
             # With a leader all is as it should be: another broker does the work.
-            self.is_elsewhere = leader != NO_LEADER
+            self.is_elsewhere = leader not in (NO_LEADER, self.config.node_id)
             if self.is_elsewhere:
                 self.trouble = reason
             else:

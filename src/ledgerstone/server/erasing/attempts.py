@@ -8,8 +8,8 @@ from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.server.erasing.work import NotYet
 
 _AGAIN_MS: Final = 10
-# Shorter than the broker waits that passed the call on.
-_LIMIT_MS: Final = 22_000
+# Shorter than the broker waits that passed the call on, which may have waited already.
+_LIMIT_MS: Final = 15_000
 # Of calls at a time.
 MAX_ATTEMPTS: Final = 1_000
 

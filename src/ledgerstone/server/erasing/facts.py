@@ -163,7 +163,7 @@ class Look:
         elif asked.stage is Stage.UNLINKED:
             # Of the journal: a sealed key may be in whatever is there.
             leftovers = self.leftovers(log)
-            obstacle = self.why_no_pass(partition)
+            obstacle = self.why_no_pass(partition) or self._undecided(log, asked.offset)
         times = [each.goes_at_ms for each in leftovers]
         return PartitionFacts(
             log_start_offset=log.log_start_offset,

@@ -59,10 +59,10 @@ def facts_of(work: ErasingWork, look: Look, erasure: Erasure) -> Facts:
     else:
         replicas = replicas_of(work, look, erasure) if exists else _left_over(work, look, erasure)
     in_flight = _in_flight(work, erasure)
-    sealed = False
+    sealed = steps.SealedCopies()
     if erasure.stage is Stage.UNLINKED:
-        sealed, hindrance = steps.sealed_copies(work, look, erasure)
-        in_flight = in_flight or hindrance
+        sealed = steps.sealed_copies(work, look, erasure)
+        in_flight = in_flight or sealed.waits_for
     retention_ms, delay_ms = _delays(work, erasure.topic)
     scans = work.replica_scans.get(erasure.id, {})
     salt = None if work.secrets is None else work.secrets.salt
@@ -77,7 +77,7 @@ def facts_of(work: ErasingWork, look: Look, erasure: Erasure) -> Facts:
         scans=[scans[each] for each in sorted(scans)],
         node_ids=_holders(work, erasure, topic if exists else None),
         in_flight=in_flight,
-        trouble=_trouble(work, erasure) if exists else None,
+        trouble=(_trouble(work, erasure) if exists else None) or sealed.silent,
         blocked_since_ms=work.blocked_since.get(erasure.id),
         groups_are_known=seen.are_known,
         groups=seen.groups,
@@ -85,7 +85,7 @@ def facts_of(work: ErasingWork, look: Look, erasure: Erasure) -> Facts:
         removed_ms=seen.removed_ms,
         full_ledgers=seen.full_ledgers,
         more_groups=seen.more + (0 if work.is_alone else more),
-        sealed_copies_left=sealed,
+        sealed_copies_left=sealed.are_left,
         delete_retention_ms=retention_ms,
         file_delete_delay_ms=delay_ms,
     )

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.host_messages import WorkKind
 from ledgerstone.metadata.image import MetadataImage
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.erasure_work import ErasureWorkRequest, ErasureWorkResponse
 from ledgerstone.server.broker_queues import peer_of
@@ -135,9 +136,10 @@ class OtherBrokers:
             return Unanswered(f"{who} does not answer: {answer.reason}")
         assert isinstance(answer, ErasureWorkResponse), answer
         if answer.error_code:
-            return Unanswered(
-                f"{who} refused: {answer.error_message}", answer.error_code, may_be_done=False
-            )
+            # Whoever gave up waiting may have written something before.
+            may_be_done = answer.error_code == ErrorCode.REQUEST_TIMED_OUT
+            reason = f"{who} refused: {answer.error_message}"
+            return Unanswered(reason, answer.error_code, may_be_done=may_be_done)
         registered = self.image().brokers.get(broker_id)
         life = (answer.broker_id, answer.incarnation_id, answer.broker_epoch)
         if registered is None or life != (

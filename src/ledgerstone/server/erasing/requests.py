@@ -14,6 +14,7 @@ from ledgerstone.erasure import changes
 from ledgerstone.erasure.audit_headers import check_text
 from ledgerstone.erasure.erasure import Erasure, Evidence, ReplicaScan, Stage
 from ledgerstone.erasure.forecast import why_not_in_time
+from ledgerstone.erasure.hosting import why_not_given_up
 from ledgerstone.erasure.key_print import journal_key_of
 from ledgerstone.erasure.secrets_file import Secrets, load, load_or_create
 from ledgerstone.erasure.verifiers import Word, evidence_from
@@ -163,7 +164,7 @@ class ErasureRequests:
             return scans[node_id]
         found = [
             scan
-            for scan in scans.values()
+            for scan in (scans[each] for each in sorted(scans))
             if file in [each.file for each in scan.residue_files]
             or file in [each.file for each in scan.troubles]
         ]
@@ -178,11 +179,14 @@ class ErasureRequests:
         """A broker that is destroyed is not scanned; the receipt will name it."""
 
         def successor(erasure: Erasure, salt: bytes, now_ms: int) -> Erasure:
-            if broker_id in self.work.others.alive:
-                raise InvalidRequest(f"broker {broker_id} is alive, and is scanned")
-            known = {each.broker_id for each in (*erasure.hosts, *self.work.disks())}
-            if broker_id not in known:
-                raise InvalidRequest(f"broker {broker_id} was never part of this cluster")
+            refusal = why_not_given_up(
+                broker_id,
+                hosts=erasure.hosts,
+                standing=self.work.disks(),
+                alive=self.work.others.alive,
+            )
+            if refusal is not None:
+                raise InvalidRequest(refusal)
             return changes.with_lost_broker(
                 erasure, broker_id=broker_id, reason=reason, by=by, salt=salt, now_ms=now_ms
             )

@@ -15,7 +15,7 @@ from ledgerstone.clock import Clock, Dice
 from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.host_messages import WorkKind, decoded, encoded
 from ledgerstone.erasure.secrets_file import Secrets, load, secrets_from_text, secrets_text, store
-from ledgerstone.errors import InvalidRequest, KafkaError, StorageError
+from ledgerstone.errors import InvalidRequest, KafkaError, LogStorageError, StorageError
 from ledgerstone.fs import Filesystem
 from ledgerstone.server.erasing.journal_topic import JOURNAL
 from ledgerstone.server.erasing.others import OtherBrokers, Said, Unanswered
@@ -55,20 +55,21 @@ class SecretsSharing:
         return [each for each in journal.replicas if each != own_id]
 
     def why_not_shared(self, public_key: str) -> str | None:
-        """Why a broker that is in sync, and so may lead next, has not these secrets."""
+        """Why a broker that is in sync, and so may lead next, has not these secrets yet.
+        LogStorageError where it never will."""
         journal = self.others.image().partition(*JOURNAL)
-        for broker_id in self.replicas:
-            if journal is None or broker_id not in journal.isr:
-                continue
-            held = self._held_by(broker_id)
-            if held is None:
-                return self.refusals.get(broker_id, f"broker {broker_id} has no secrets yet")
-            if held != public_key:
-                return (
-                    f"broker {broker_id} has other secrets, with the public key {held}, not "
+        in_sync = () if journal is None else journal.isr
+        held = {each: self._held_by(each) for each in self.replicas if each in in_sync}
+        for broker_id, found in held.items():
+            if found not in (None, public_key):
+                raise LogStorageError(
+                    f"broker {broker_id} has other secrets, with the public key {found}, not "
                     f"{public_key}: move the file away that is not the cluster's"
                 )
-        return None
+        waiting = next((each for each, found in held.items() if found is None), None)
+        if waiting is None:
+            return None
+        return self.refusals.get(waiting, f"broker {waiting} has no secrets yet")
 
     def may_make(self) -> str | None:
         """Secrets are made where no replica in sync has any; else why not."""

@@ -7,7 +7,7 @@ effect and comes back through `Erasing`; tombstones are on disk before the journ
 import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from ledgerstone.dataclasses import replace
 from ledgerstone.erasure import changes
@@ -287,34 +287,43 @@ def registered_brokers(work: ErasingWork) -> set[int]:
     return {work.config.node_id, *work.others.ids}
 
 
-def sealed_copies(work: ErasingWork, look: Look, erasure: Erasure) -> tuple[bool, str | None]:
-    """Whether the journal still holds the sealed key, and what there is to wait for."""
+class SealedCopies(NamedTuple):
+    """Of a sealed key in the journal."""
+
+    are_left: bool = False
+    waits_for: str | None = None  # what happens by itself
+    silent: str | None = None  # a broker that does not say what it has
+
+
+def sealed_copies(work: ErasingWork, look: Look, erasure: Erasure) -> SealedCopies:
     sealed = work.journal.sealed.get(erasure.id)
     if sealed is None or look.partitions.find(JOURNAL) is None:
-        return False, None
+        return SealedCopies()
     if sealed.superseded_at is None:
-        return True, None
+        return SealedCopies(True)
     replicas = journal_replicas(work, look, erasure, sealed)
     for broker_id, about in replicas.items():
         name = f"{JOURNAL}" if work.is_alone else f"{JOURNAL} on broker {broker_id}"
         if about.is_unknown:
-            return False, f"{name}: {about.waits_for}"
+            return SealedCopies(silent=f"{name}: {about.waits_for}")
         if about.first_dirty_offset > sealed.superseded_at:
             continue
         if about.pass_is_pending:
-            return True, "the journal is being compacted"
-        return True, f"{name}: {about.waits_for}" if about.waits_for else None
+            return SealedCopies(True, "the journal is being compacted")
+        return SealedCopies(True, f"{name}: {about.waits_for}" if about.waits_for else None)
     if any(about.leftovers_since_ms is not None for about in replicas.values()):
-        return False, "replaced files of the journal wait to be unlinked"
+        return SealedCopies(waits_for="replaced files of the journal wait to be unlinked")
     everyone = [] if work.is_alone else sorted(registered_brokers(work))
     for broker_id in work.awaited(erasure, everyone):
         # One that is down may have had a replica before, and its files may be there still.
         left = _journal_left(work, look, broker_id)
+        if isinstance(left, str):
+            return SealedCopies(silent=left)
         if left:
-            text = left if isinstance(left, str) else "files of the journal wait to be unlinked"
-            return False, f"broker {broker_id}: {text}"
+            text = f"files of the journal wait to be unlinked on broker {broker_id}"
+            return SealedCopies(waits_for=text)
     del work.journal.sealed[erasure.id]
-    return False, None
+    return SealedCopies()
 
 
 def _journal_left(work: ErasingWork, look: Look, broker_id: int) -> Mapping[int, int | None] | str:

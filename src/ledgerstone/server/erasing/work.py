@@ -113,8 +113,8 @@ class ErasingWork:
     alarmed: dict[str, str] = field(default_factory=dict)
     # When all erasures are looked at next, in monotonic time.
     due_ms: int | None = None
-    # The journal is led here and not read yet: why.
-    loads: str | None = None
+    # The journal is led here and not read yet, or nobody knows yet who leads it: why.
+    loads: str | None = "this broker is starting"
     # Something happened since the sweep began.
     is_stale: bool = False
     _sights: TombstoneSights = field(default_factory=TombstoneSights)

@@ -7,7 +7,8 @@ slices of files. Sessions (KIP-227) are kept; leader epochs and diverging epochs
 Followers replicate with it (`fetch_reading`). With NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH
 the answer names the leader (KIP-951).
 An answer without records says so with an empty set, never with null: librdkafka takes null for a
-broken answer and asks again without a pause. With an error every offset is -1, as in Kafka.
+broken answer and asks again without a pause. With an error every offset is -1, as in Kafka. What a
+quota holds back leaves later: the answer is empty then, and names the throttle time.
 Versions: 4-18, topic ids from 13.
 Differs from Kafka: a slice ends with a whole batch.
 """
@@ -17,6 +18,7 @@ from typing import Final
 
 from ledgerstone.errors import KafkaError
 from ledgerstone.fs import FileSlice
+from ledgerstone.protocol.codec import encode_response
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.fetch import (
     FetchCurrentLeader,
@@ -26,6 +28,7 @@ from ledgerstone.protocol.messages.fetch import (
     FetchResponse,
     FetchTopicResponse,
 )
+from ledgerstone.protocol.pieces import total_size
 from ledgerstone.replication.fetch_session import FetchContext, FetchWish, PartitionKey, Told
 from ledgerstone.replication.fetching.wire import leader_word
 from ledgerstone.server.broker import Broker
@@ -43,12 +46,21 @@ from ledgerstone.server.handlers.fetch_reading import (
     without_quiet,
 )
 from ledgerstone.server.metrics import add
-from ledgerstone.server.request import Answer, Parked, Request
+from ledgerstone.server.request import (
+    Answer,
+    Encoded,
+    InnerRequest,
+    Parked,
+    Request,
+    outermost,
+)
 from ledgerstone.types import TopicPartition
 
 _FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 _FIRST_VERSION_WITH_LEADER: Final = 16
 _LAST_VERSION_WITHOUT_STORAGE_ERROR: Final = 5
+# Kafka's quota counts the size in front of an answer, but not its header.
+_SIZE_BYTES: Final = 4
 _NAMES_LEADER: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 Answers = list[tuple[PartitionKey, FetchPartitionResponse]]
@@ -62,6 +74,12 @@ def handle(broker: Broker, request: Request, message: FetchRequest) -> Answer:
         context = _resolve(broker, request, message, reader)
     except KafkaError as error:
         return FetchResponse(error_code=error.code)
+    if reader.is_follower:
+        # Replication has throttles of its own.
+        outermost(request).is_charged = True
+    elif broker.quotas.is_active:
+        message.max_bytes = min(message.max_bytes, broker.quotas.most_fetched(request))
+        message.min_bytes = min(message.min_bytes, message.max_bytes)
     wishes: Sequence[FetchWish] = context.wishes
     if context.incremental:
         wishes = without_quiet(broker, reader, wishes)
@@ -121,7 +139,7 @@ class _WaitingFetch:
             self._touched.add(wish.key)
         return has_news(self._reader, self._broker.partitions.find(topic_partition), wish)
 
-    def look_again(self) -> FetchResponse | None:
+    def look_again(self) -> FetchResponse | Encoded | None:
         """What the first look has committed may have made coordinators append, behind its back."""
         find = self._broker.partitions.find
         news = [
@@ -131,7 +149,7 @@ class _WaitingFetch:
             self.woken(name)
         return self.attempt(time_is_up=False) if news else None
 
-    def attempt(self, time_is_up: bool) -> FetchResponse | None:
+    def attempt(self, time_is_up: bool) -> FetchResponse | Encoded | None:
         broker, context, touched = self._broker, self._context, self._touched
         wishes = context.wishes
         if touched is not None:
@@ -191,7 +209,7 @@ def _not_understood(request: Request, message: FetchRequest) -> FetchResponse:
 
 def _respond(
     broker: Broker, request: Request, reader: Reader, context: FetchContext, answers: Answers
-) -> FetchResponse:
+) -> FetchResponse | Encoded:
     response = FetchResponse(session_id=context.session_id)
     if request.api_version <= _LAST_VERSION_WITHOUT_STORAGE_ERROR:
         for _, answer in answers:
@@ -200,10 +218,40 @@ def _respond(
                 answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
     elif request.api_version >= _FIRST_VERSION_WITH_LEADER:
         _name_leaders(broker, reader, answers, response)
+    told = [] if context.session is None else [_told(key, answer) for key, answer in answers]
+    is_counted = broker.quotas.is_active and not reader.is_follower
     if context.session is not None:
-        told = [_told(key, answer) for key, answer in answers]
-        named = set(context.answer(told))
+        # What is held back for a quota was not told.
+        news = [one.key for one in told if context.is_news(one)] if is_counted else None
+        named = set(context.answer(told) if news is None else news)
         answers = [(key, answer) for key, answer in answers if key in named]
+    _add_topics(response, answers)
+    if not is_counted:
+        _count_all(broker, reader, answers)
+        return response
+    body = encode_response(response, request.api_version)
+    size = _SIZE_BYTES + total_size(body)
+    throttle_ms = broker.quotas.fetched(request, size, broker.clock.monotonic_ms())
+    if throttle_ms:
+        return _held_back(broker, context, throttle_ms)
+    context.answer(told)
+    _count_all(broker, reader, answers)
+    # What was taken away of a request has to be added to its answer yet.
+    return response if isinstance(request, InnerRequest) else Encoded(body)
+
+
+def _held_back(broker: Broker, context: FetchContext, throttle_ms: int) -> FetchResponse:
+    """Nothing now. A session goes on, and will tell it all later; one that was to begin does not,
+    since its client has not been told what is in it."""
+    response = FetchResponse(throttle_time_ms=throttle_ms)
+    if context.incremental:
+        response.session_id = context.session_id
+    else:
+        broker.fetch_sessions.close(context.session_id)
+    return response
+
+
+def _add_topics(response: FetchResponse, answers: Answers) -> None:
     topics: dict[str | bytes, FetchTopicResponse] = {}
     for key, answer in answers:
         topic = topics.get(key.topic)
@@ -215,11 +263,14 @@ def _respond(
                 topic.topic_id = key.topic
             response.responses.append(topic)
         topic.partitions.append(answer)
+
+
+def _count_all(broker: Broker, reader: Reader, answers: Answers) -> None:
+    for key, answer in answers:
         if answer.error_code:
             broker.counters.answered_error("Fetch", answer.error_code)
         elif isinstance(answer.records, FileSlice):
             _count_out(broker, reader, key, answer.records)
-    return response
 
 
 def _name_leaders(

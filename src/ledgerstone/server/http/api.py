@@ -9,7 +9,7 @@
 
 What is about erasures is in `http_erasure`, about tombstones in `http_guard`, about the anatomy of
 logs in `http_anatomy`, about damage in `http_damage`, about transactions in `http_transactions`,
-about the cluster in `http_cluster`.
+about quotas in `http_quotas`, about the cluster in `http_cluster`.
 Errors are JSON too: {"error": why}. Who may call is decided by `http`.
 """
 
@@ -27,6 +27,7 @@ from ledgerstone.server.http import cluster as http_cluster
 from ledgerstone.server.http import damage as http_damage
 from ledgerstone.server.http import erasure as http_erasure
 from ledgerstone.server.http import guard as http_guard
+from ledgerstone.server.http import quotas as http_quotas
 from ledgerstone.server.http import transactions as http_transactions
 from ledgerstone.server.http.forwarded import routed
 from ledgerstone.server.http.json_body import Refused, Retried, body_of, json_page
@@ -148,6 +149,7 @@ def _dispatch(broker: Broker, request: HttpRequest, parts: list[str], *, is_rout
             found = found or http_anatomy.calls(broker, request, parts)
             found = found or http_damage.calls(broker, request, parts)
             found = found or http_transactions.calls(broker, request, parts)
+            found = found or http_quotas.calls(broker, parts)
             found = found or http_cluster.calls(broker, request, parts)
             if found is None:
                 raise Refused(404, f"there is no {request.path}")

@@ -19,6 +19,7 @@ from ledgerstone.server.http.server import Page, Routes, SlowPage
 from ledgerstone.server.isr import view as isr_view
 from ledgerstone.server.metrics import Exposition, MetricSample, add
 from ledgerstone.server.purgatory import Purgatory
+from ledgerstone.server.quotas import view as quotas_view
 from ledgerstone.server.replicating import view as replicating_view
 from ledgerstone.server.tombstones import view as tombstone_view
 from ledgerstone.server.transactions import view as transactions_view
@@ -98,6 +99,9 @@ def sample_slices(broker: Broker) -> Iterator[list[MetricSample]]:
         *_waiting(broker.purgatory),
         *_group_samples(broker.groups),
         *transactions_view.samples(broker.transactions, broker.clock.now_ms()),
+        *quotas_view.samples(
+            broker.quota_agent, broker.clock.monotonic_ms(), broker.peers.muted_count
+        ),
         *cleaning_view.samples(broker.cleaning, looked_at),
         *erasing_view.samples(broker.erasing),
         *tombstone_view.samples(broker.near_tombstones),

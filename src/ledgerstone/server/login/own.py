@@ -22,10 +22,10 @@ def own_login(config: BrokerConfig, listener: str, dice: Dice) -> MakeLogin | No
     protocol = config.listener_protocols.get(listener)
     if protocol is None or not protocol.uses_sasl:
         return None
-    return login_maker(_account(config, listener), dice)
+    return login_maker(own_account(config, listener), dice)
 
 
-def _account(config: BrokerConfig, listener: str) -> Account:
+def own_account(config: BrokerConfig, listener: str) -> Account:
     is_controller = listener in config.cluster.controller_listener_names
     key = _TO_CONTROLLERS if is_controller else _BETWEEN_BROKERS
     values = listener_values(config.raw, listener)

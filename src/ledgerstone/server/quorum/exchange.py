@@ -1,4 +1,7 @@
-"""A replica's messages, to and from Kafka's: requests it sends, and those it is asked. Grade D."""
+"""A replica's messages, to and from Kafka's: requests it sends, and those it is asked. Grade D.
+
+Kafka's are imported with the first message: a sole voter has none.
+"""
 
 import logging
 from collections.abc import Callable
@@ -10,7 +13,6 @@ from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.raft import messages
 from ledgerstone.raft.events import Answered, Asked, Event, Failed, Reply, Send
-from ledgerstone.raft.wire import translation
 from ledgerstone.server.calls import CallFailed, Calls
 
 _LOG: Final = logging.getLogger(__name__)
@@ -37,6 +39,8 @@ class QuorumExchange:
         self._next_token = 0
 
     def ask(self, request: ApiMessage, on_answer: OnAnswer) -> None:
+        from ledgerstone.raft.wire import translation
+
         asked = translation.request_from_wire(request)
         token = self._token()
         self._askers[token] = _Asker(request, on_answer)
@@ -52,6 +56,8 @@ class QuorumExchange:
         return self._next_token
 
     def say(self, message: Send | Reply) -> None:
+        from ledgerstone.raft.wire import translation
+
         if isinstance(message, Send):
             self._calls.ask(
                 message.peer,
@@ -68,6 +74,8 @@ class QuorumExchange:
             asker.on_answer(translation.answer_to_wire(asker.request, message.answer))
 
     def _answered(self, sent: Send, answer: ApiMessage | CallFailed) -> None:
+        from ledgerstone.raft.wire import translation
+
         peer_id, correlation = sent.peer.id, sent.correlation
         if isinstance(answer, CallFailed):
             self._step(Failed(peer_id, correlation, answer.is_unsupported))

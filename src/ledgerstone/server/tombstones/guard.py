@@ -11,18 +11,19 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from ledgerstone.cleaner.deadlines import Pending
-from ledgerstone.cleaner.holds import Holds
+from ledgerstone.cleaner.holds import EVERY_GROUP, Holds
 from ledgerstone.cleaner.plan import CleaningPlan, OffsetSpan, PassReport
 from ledgerstone.cleaner.tombstone_ledger import MissedDeletes, groups_behind
 from ledgerstone.cleaner.tombstone_ranges import expired
 from ledgerstone.clock import Clock
 from ledgerstone.dataclasses import dataclass
+from ledgerstone.metadata.topic_names import INTERNAL_TOPICS
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.cleaning.files import CleaningFiles
 from ledgerstone.server.throttle import shown
 from ledgerstone.server.tombstones.holds import TombstoneHolds
 from ledgerstone.storage.log import PartitionLog
-from ledgerstone.types import TopicPartition
+from ledgerstone.types import NO_OFFSET, TopicPartition
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ class TombstoneGuard:
             return
         doomed = OffsetSpan(ranges[0].first_offset, max(each.last_offset for each in ranges))
         offsets = self.holds.committed_on(log.topic_partition)
-        behind = groups_behind(offsets, doomed, now_ms=plan.now_ms)
+        behind = self._behind(log, offsets, doomed, plan.now_ms)
         if behind:
             self.files.set_ledger(log, self.files.ledger(log).announced(behind))
             self.files.write_now()
@@ -75,7 +76,7 @@ class TombstoneGuard:
         behind: list[MissedDeletes] = []
         if traces is not None and traces.removed is not None:
             offsets = self._offsets_before_the_pass(log)
-            behind = groups_behind(offsets, traces.removed, now_ms=now_ms)
+            behind = self._behind(log, offsets, traces.removed, now_ms)
         if is_swapped:
             ledger = ledger.after_pass(traces, end_offset=report.end_offset, now_ms=now_ms)
         files.set_ledger(log, ledger.settled(behind))
@@ -89,6 +90,16 @@ class TombstoneGuard:
             tp = log.topic_partition
             _LOG.warning("deletes may be missed partition=%s more_groups=%d", tp, more)
 
+    def _behind(
+        self, log: PartitionLog, offsets: Mapping[str, int], removed: OffsetSpan, now_ms: int
+    ) -> list[MissedDeletes]:
+        """Where a coordinator does not say what its groups have read, nobody is called safe."""
+        behind = groups_behind(offsets, removed, now_ms=now_ms)
+        if log.topic_partition.topic not in INTERNAL_TOPICS and not self.holds.offsets.are_known():
+            first, last = removed.first_offset, removed.last_offset
+            behind.append(MissedDeletes(EVERY_GROUP, NO_OFFSET, first, last, now_ms))
+        return behind
+
     def _offsets_before_the_pass(self, log: PartitionLog) -> dict[str, int]:
         """A group that was behind when the pass began and has moved on since may have read before
         the swap or after it. There is no telling which, so its old offset counts."""
@@ -101,7 +112,8 @@ class TombstoneGuard:
     # -- groups ------------------------------------------------------------------------------
 
     def forget_settled(self, partition: Partition) -> None:
-        """Drops groups that are gone, or that went back to where the log begins."""
+        """Drops groups that are gone, or that went back to where the log begins. What all groups
+        may have missed is dropped only by who acknowledges it."""
         log, files = partition.log, self.files
         missed = files.ledger(log).missed
         if not missed:
@@ -110,7 +122,10 @@ class TombstoneGuard:
         gone = [
             each.group_id
             for each in missed
-            if not each.is_announced and _has_started_over(each, offsets.get(each.group_id), log)
+            if not each.is_announced
+            and each.group_id != EVERY_GROUP
+            and self.holds.offsets.knows(each.group_id)
+            and _has_started_over(each, offsets.get(each.group_id), log)
         ]
         if gone:
             self.acknowledge(partition, gone)

@@ -3,7 +3,7 @@
 What a hold means is in `cleaner.holds`; a setting of the topic names the groups.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Protocol
 
 from ledgerstone.cleaner.holds import EVERY_GROUP, NO_HOLDS, GroupHold, Holds
@@ -21,12 +21,18 @@ class CommittedOffsets(Protocol):
         """By group, then by partition; groups without a commit in the topic are not in it."""
         ...
 
+    def are_known(self) -> bool:
+        """Whether every group that ever committed something is known."""
+        ...
+
+    def knows(self, group_id: str) -> bool:
+        """Whether it is known what the group has committed."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class TombstoneHolds:
     offsets: CommittedOffsets
-    # Whether every group that ever committed something is known.
-    are_groups_known: Callable[[], bool]
 
     def committed_on(self, tp: TopicPartition) -> dict[str, int]:
         """The offset of every group that has committed one in the partition."""
@@ -46,7 +52,7 @@ class TombstoneHolds:
         wanted = [name for name in dict.fromkeys(names) if name != EVERY_GROUP]
         if EVERY_GROUP in names:
             wanted += [group_id for group_id in known if group_id not in wanted]
-            if not self.are_groups_known():
+            if not self.offsets.are_known():
                 # Any group may read the topic, so no tombstone may go.
                 wanted.append(EVERY_GROUP)
         committed = {group_id: known.get(group_id, {}).get(number) for group_id in wanted}

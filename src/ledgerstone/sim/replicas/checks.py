@@ -3,6 +3,8 @@
 After each step only the nodes that acted are looked at, and of those only partitions that changed.
 """
 
+from collections.abc import Callable
+
 from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.metadata.change_record import LeaderRecoveryState
 from ledgerstone.metadata.image import MetadataImage, PartitionImage
@@ -58,9 +60,12 @@ class ReplicaChecks:
         nodes: list[ClusterNode],
         compacted: frozenset[str],
         unclean: frozenset[str] = frozenset(),
+        on_erasures: Callable[[], None] = lambda: None,
     ) -> None:
         self.world = world
         self._unclean = unclean
+        # Told when the journal of erasures has moved on.
+        self._on_erasures = on_erasures
         self.nodes = nodes
         self._compacted = compacted | frozenset(COMPACTED_INTERNAL)
         self._seen: dict[int, dict[TopicPartition, _Seen]] = {each.node_id: {} for each in nodes}
@@ -154,6 +159,8 @@ class ReplicaChecks:
                 self._leads(node, partition, shared)
             if high > shared.committed_to:
                 self._commits(node, partition, shared)
+                if place.topic == ERASURES:
+                    self._on_erasures()
 
     # -- leaders --------------------------------------------------------------------------------
 
@@ -250,13 +257,18 @@ class ReplicaChecks:
                     self.world.mark("power loss took the last copy")
                     self.excused.add(place)
 
+    def damaged(self, place: TopicPartition) -> set[int]:
+        """Nodes that lost their power or their disk, and were not in sync since."""
+        return self._shared.setdefault(place, _Shared()).damaged
+
     def may_lose(self, node: ClusterNode) -> bool:
-        """Whether each partition has a copy that is whole without the disk of this node."""
+        """Whether each partition has a copy that is whole, and up, without this node's disk."""
+        down = {each.node_id for each in self.nodes if not each.is_serving}
         for topic in self.image.topics.values():
             for number, state in topic.partitions.items():
                 members = {*state.isr, *state.eligible_leader_replicas}
                 shared = self._shared.get(TopicPartition(topic.name, number), _Shared())
-                if node.node_id in members and members <= shared.tainted | {node.node_id}:
+                if node.node_id in members and members <= shared.tainted | down | {node.node_id}:
                     return False
         return True
 

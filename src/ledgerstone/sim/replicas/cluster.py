@@ -11,6 +11,7 @@ from ledgerstone.sim.replicas.checks import ReplicaChecks
 from ledgerstone.sim.replicas.endings import check_history, check_replicas, read_logs
 from ledgerstone.sim.replicas.faults import ReplicaFaults, has_failed
 from ledgerstone.sim.replicas.node import CONTROLLER_PORT, ClusterNode
+from ledgerstone.sim.replicas.receipts import ClusterReceipts
 from ledgerstone.sim.replicas.scenario import Config, Scenario
 from ledgerstone.sim.replicas.workload import FLOW, LEDGER, TOPIC_SETTINGS, ClusterWorkload
 from ledgerstone.sim.world import Violation, World
@@ -69,15 +70,23 @@ class Cluster:
         self.history = ClientHistory()
         self._by_name: dict[str, ClusterNode] = {}
         self.nodes = [self._node(number) for number in range(config.brokers)]
+        self.receipts = ClusterReceipts(self.world, self.nodes)
         self.checks = ReplicaChecks(
             self.world,
             self.nodes,
             frozenset(name for name in TOPIC_SETTINGS if is_compacted(name)),
             frozenset({FLOW} if config.unclean else ()),
+            self.receipts.look,
         )
         self.faults = ReplicaFaults(self.world, self.network, self.nodes, self._may_lose_disk)
         self.workload = ClusterWorkload(
-            self.world, self.network, config, self.nodes, self.history, self.checks.excused
+            self.world,
+            self.network,
+            config,
+            self.nodes,
+            self.history,
+            self.checks.excused,
+            self.receipts,
         )
         self.recovery_ms = -1
         self._steps_before = 0
@@ -198,11 +207,12 @@ class Cluster:
         return None
 
     def _rescue(self, place: TopicPartition, state: PartitionImage) -> None:
-        """No copy counts, and the last known leader has lost its disk: only an operator can say
-        that the partition goes on from what others have."""
-        has_copy = bool(state.isr or state.eligible_leader_replicas)
-        lost_disk = any(self.nodes[each - 1].disks > 1 for each in state.last_known_elr)
-        if not has_copy and lost_disk and place not in self.checks.rescued:
+        """Whoever may lead has lost its disk: only an operator can say that the partition goes on
+        from what others have."""
+        may_lead = {*state.isr, *state.eligible_leader_replicas, *state.last_known_elr}
+        lost = {each.node_id for each in self.nodes if each.disks > 1}
+        is_lost = may_lead <= lost & self.checks.damaged(place)
+        if may_lead and is_lost and place not in self.checks.rescued:
             self.world.mark("an operator elected uncleanly")
             self.checks.rescued.add(place)
             self.checks.excused.add(place)
@@ -211,6 +221,7 @@ class Cluster:
     def _end(self) -> None:
         compacted = frozenset(name for name in TOPIC_SETTINGS if is_compacted(name))
         image = self.checks.image
+        self.receipts.look_again()
         check_replicas(self.nodes, image, compacted)
         read_logs(self.world, self.history, self.nodes, image)
         jumps = any(fault.kind == "jump" for fault in self.scenario.faults)
@@ -250,6 +261,7 @@ def _settings(config: Config, *, is_controller: bool) -> dict[str, str]:
         "transaction.state.log.num.partitions": "2",
         "transaction.state.log.replication.factor": replicas,
         "transaction.state.log.min.isr": min_isr,
+        "ledgerstone.erasures.topic.replication.factor": replicas,
         "auto.create.topics.enable": "false",
         "group.initial.rebalance.delay.ms": "0",
         "log.cleaner.backoff.ms": "1000",

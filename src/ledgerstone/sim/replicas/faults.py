@@ -6,6 +6,7 @@ from functools import partial
 from typing import Final, cast
 
 from ledgerstone.metadata.topic_names import CONSUMER_OFFSETS
+from ledgerstone.server.erasing.journal_topic import JOURNAL
 from ledgerstone.sim.network import Network
 from ledgerstone.sim.platter import PowerLoss
 from ledgerstone.sim.replicas.node import ClusterNode
@@ -225,6 +226,9 @@ def has_failed(node: ClusterNode) -> bool:
     logs = [*(each.log for each in broker.partitions), broker.quorum.log.log]
     if any(log.failure is not None for log in logs) or broker.partitions.offline:
         return True
+    journal = broker.image.partition(*JOURNAL)
+    if journal is None or journal.leader != node.node_id or broker.erasing.loads is not None:
+        return False
     return broker.erasing.trouble is not None
 
 

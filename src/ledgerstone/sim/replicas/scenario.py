@@ -13,6 +13,7 @@ SIMPLER: Final = {
     "readers": (0, 1),
     "members": (0, 2),
     "unclean": (0,),
+    "erasures": (0, 1),
     "keepers": (0, 1),
     "writers": (0, 1),
     "operations": (0, 1, 2),
@@ -45,6 +46,8 @@ class Config:
     members: int = 2
     # Whether the plain topic may elect a leader that lacks records.
     unclean: int = 0
+    # Keys that are erased, one after the other.
+    erasures: int = 0
     # Reassignments, elections and deletions of records that an operator asks for.
     operations: int = 2
     batches: int = 12
@@ -123,6 +126,7 @@ def draw_config(seed: int) -> Config:
         fault_ms=dice.pick((10_000, 15_000, 20_000)),
         members=dice.pick((0, 2, 2, 3)),
         unclean=int(dice.chance(20)),
+        erasures=dice.pick((0, 0, 1, 2)),
     )
 
 

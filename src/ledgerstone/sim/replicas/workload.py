@@ -7,6 +7,7 @@ from ledgerstone.sim.clients.script import Player, Script
 from ledgerstone.sim.history.operations import ClientHistory, OpOutcome, Sent
 from ledgerstone.sim.network import Network
 from ledgerstone.sim.replicas.clients.cluster_group import ClusterGroup
+from ledgerstone.sim.replicas.clients.eraser import ClusterEraser
 from ledgerstone.sim.replicas.clients.member import ClusterMember
 from ledgerstone.sim.replicas.clients.operator import ClusterOperator, unclean_election
 from ledgerstone.sim.replicas.clients.reach import Reach
@@ -15,6 +16,7 @@ from ledgerstone.sim.replicas.clients.serials import Serials
 from ledgerstone.sim.replicas.clients.transactor import Transactor
 from ledgerstone.sim.replicas.clients.writer import Patience, Writer
 from ledgerstone.sim.replicas.node import ClusterNode
+from ledgerstone.sim.replicas.receipts import ClusterReceipts
 from ledgerstone.sim.replicas.scenario import Config
 from ledgerstone.sim.world import World
 from ledgerstone.types import TopicPartition
@@ -22,10 +24,14 @@ from ledgerstone.types import TopicPartition
 FLOW: Final = "flow"
 KEYED: Final = "keyed"
 LEDGER: Final = "ledger"
+SUBJECTS: Final = "subjects"
+# Of the topic whose keys are erased: these stay.
+BYSTANDER: Final = b"bystander"
 TOPIC_SETTINGS: Final[dict[str, dict[str, str]]] = {
     FLOW: {},
     KEYED: {"cleanup.policy": "compact"},
     LEDGER: {},
+    SUBJECTS: {"cleanup.policy": "compact"},
 }
 
 
@@ -38,8 +44,10 @@ class ClusterWorkload:
         nodes: list[ClusterNode],
         history: ClientHistory,
         excused: Collection[TopicPartition],
+        receipts: ClusterReceipts,
     ) -> None:
         self._excused = excused
+        self._receipts = receipts
         self._world = world
         self._network = network
         self._config = config
@@ -54,7 +62,9 @@ class ClusterWorkload:
     def begin(self) -> None:
         config = self._config
         settings = {
-            name: {**each, **self._settings_of(name)} for name, each in TOPIC_SETTINGS.items()
+            name: {**each, **self._settings_of(name)}
+            for name, each in TOPIC_SETTINGS.items()
+            if name != SUBJECTS or config.erasures
         }
         operator = ClusterOperator(
             reach=self._reach("operator"),
@@ -80,6 +90,8 @@ class ClusterWorkload:
             excused=self._excused,
             end_of=self._end_of,
         )
+        if config.erasures:
+            self._erase("eraser")
         for number in range(config.members):
             self._join(f"member-{number}", group)
 
@@ -112,7 +124,7 @@ class ClusterWorkload:
         settings = {"segment.bytes": str(config.segment_bytes)}
         if topic == FLOW and config.unclean:
             settings["unclean.leader.election.enable"] = "true"
-        if topic == KEYED:
+        if topic in (KEYED, SUBJECTS):
             settings |= {
                 "delete.retention.ms": str(config.delete_retention_ms),
                 "min.cleanable.dirty.ratio": "0.01",
@@ -129,19 +141,35 @@ class ClusterWorkload:
     def _play(self, among: dict[str, Player], reach: Reach, script: Script[None]) -> None:
         among[reach.name] = Player(reach.gate, script)
 
+    def _erase(self, name: str) -> None:
+        eraser = ClusterEraser(
+            writer=self._writer(name, SUBJECTS, [BYSTANDER + b" %d" % each for each in range(3)]),
+            nodes=list(self._nodes.values()),
+            receipts=self._receipts,
+            topic=SUBJECTS,
+            erasures=self._config.erasures,
+        )
+        self._play(self._writing, eraser.writer.reach, eraser.script())
+
     def _write(self, name: str, topic: str, *, tombstone_percent: int) -> None:
+        keys = [b"k%d" % each for each in range(self._config.keys)]
+        writer = self._writer(name, topic, keys, tombstone_percent)
+        self._play(self._writing, writer.reach, writer.script())
+
+    def _writer(
+        self, name: str, topic: str, keys: list[bytes], tombstone_percent: int = 0
+    ) -> Writer:
         config = self._config
-        writer = Writer(
+        return Writer(
             reach=self._reach(name),
             serials=self._serials,
             places=self._places(topic),
-            keys=[b"k%d" % each for each in range(config.keys)],
+            keys=keys,
             tombstone_percent=tombstone_percent,
             batches=config.batches,
             pace_ms=config.pace_ms,
             patience=self._patience,
         )
-        self._play(self._writing, writer.reach, writer.script())
 
     def _transact(self, name: str, number: int) -> None:
         config = self._config

@@ -6,7 +6,7 @@ patience is over gives the batch up, unknown, and goes on under another producer
 
 from typing import Final
 
-from ledgerstone.dataclasses import dataclass
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.init_producer_id import InitProducerIdRequest
 from ledgerstone.protocol.messages.produce import (
@@ -70,27 +70,46 @@ class Writer:
     batches: int
     pace_ms: int
     patience: Patience
+    _identity: tuple[int, int] | None = None
+    _sequences: dict[TopicPartition, int] = field(default_factory=dict)
+    _order: int = 0
 
     def script(self) -> Script[None]:
         dice = self.reach.dice
         yield Resting(dice.below(1_000))
-        identity = yield from self._init()
-        sequences: dict[TopicPartition, int] = {}
-        order = 0
         for _ in range(self.batches):
             place = dice.pick(self.places)
-            records = []
-            for _ in range(dice.between(1, 4)):
-                value = None if dice.chance(self.tombstone_percent) else b"%d" % dice.below(1 << 30)
-                records.append(BatchRecord(self.serials.take(), dice.pick(self.keys), value, order))
-                order += 1
-            base = sequences.get(place, 0)
-            is_settled = yield from self._deliver(place, records, identity, base)
-            if is_settled:
-                sequences[place] = base + len(records)
-            else:
-                identity, sequences = (yield from self._init()), {}
+            yield from self._send(place, [dice.pick(self.keys) for _ in range(dice.between(1, 4))])
             yield Resting(dice.below(2 * self.pace_ms + 1))
+
+    def write_key(self, key: bytes) -> Script[bool]:
+        """Some values of it, among those of others; False where it is not known which are there."""
+        dice = self.reach.dice
+        place = dice.pick(self.places)
+        for _ in range(dice.between(1, 3)):
+            if not (yield from self._send(place, [dice.pick(self.keys), key])):
+                return False
+            yield Resting(dice.below(2 * self.pace_ms + 1))
+        return True
+
+    def _send(self, place: TopicPartition, keys: list[bytes]) -> Script[bool]:
+        """False where the batch was given up."""
+        dice = self.reach.dice
+        if self._identity is None:
+            self._identity = yield from self._init()
+        records = []
+        for key in keys:
+            value = None if dice.chance(self.tombstone_percent) else b"%d" % dice.below(1 << 30)
+            records.append(BatchRecord(self.serials.take(), key, value, self._order))
+            self._order += 1
+        base = self._sequences.get(place, 0)
+        is_settled = yield from self._deliver(place, records, self._identity, base)
+        if is_settled:
+            self._sequences[place] = base + len(records)
+        else:
+            self._identity = None
+            self._sequences.clear()
+        return is_settled
 
     def _init(self) -> Script[tuple[int, int]]:
         while True:

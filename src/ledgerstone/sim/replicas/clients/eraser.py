@@ -1,0 +1,162 @@
+"""Writes a key among others, has it erased, and looks until there is a receipt. Part of sim.
+
+It speaks to the HTTP port of any broker: a call that is tried until it is answered, or until the
+process behind it dies. A key whose fate is unknown (a write or a request without an answer) is left
+alone, and another one is taken: a second erasure would write the key once more.
+"""
+
+import json
+from base64 import b64encode
+from typing import Any, Final
+
+from ledgerstone.dataclasses import dataclass, field
+from ledgerstone.fs import parent_of
+from ledgerstone.metadata.topic_names import ERASURES
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.erasing.work import NotYet
+from ledgerstone.server.http.api import ApiCall
+from ledgerstone.server.http.server import HttpRequest, Page
+from ledgerstone.sim.clients.script import Resting, Script
+from ledgerstone.sim.replicas.clients.reach import Reach
+from ledgerstone.sim.replicas.clients.writer import Writer
+from ledgerstone.sim.replicas.node import ClusterNode
+from ledgerstone.sim.replicas.receipts import ClusterReceipts
+from ledgerstone.sim.world import Violation
+
+_TRY_MS: Final = 100
+_CALL_MS: Final = 25_000
+_LOOK_MS: Final = 1_500
+_OK: Final = 200
+_NOT_FOUND: Final = 404
+_UNAVAILABLE: Final = 503
+
+
+@dataclass(slots=True, kw_only=True)
+class ClusterEraser:
+    """`writer` has a history of its own for keys that are erased; `others` are keys that stay."""
+
+    writer: Writer
+    nodes: list[ClusterNode]
+    receipts: ClusterReceipts
+    topic: str
+    erasures: int
+    _tries: int = 0
+    _moved: set[int] = field(default_factory=set)
+
+    @property
+    def _reach(self) -> Reach:
+        return self.writer.reach
+
+    def script(self) -> Script[None]:
+        yield Resting(1_000 + self._reach.dice.below(2_000))
+        done = 0
+        while done < self.erasures and not self._is_excused:
+            self._tries += 1
+            key = b"subject %d of %s." % (self._tries, self._reach.name.encode())
+            if not (yield from self.writer.write_key(key)):
+                continue
+            erasure_id = yield from self._ask(key)
+            if erasure_id is not None:
+                yield from self._await(erasure_id)
+                done += 1
+
+    @property
+    def _is_excused(self) -> bool:
+        """The journal, or what is erased, has lost its last copy."""
+        return any(place.topic in (ERASURES, self.topic) for place in self._reach.excused)
+
+    def _ask(self, key: bytes) -> Script[str | None]:
+        """None where nobody knows whether it was taken."""
+        content = {
+            "key": b64encode(key).decode(),
+            "reason": "ticket",
+            "requested_by": "sim",
+            "within_ms": 3_600_000,
+        }
+        status, answer = yield from self._call("POST", f"topics/{self.topic}/erasures", content)
+        if status in (None, _UNAVAILABLE):
+            yield self._reach.rest()
+            return None
+        if status != _OK:
+            # A broker may not have heard of the topic yet.
+            if status == _NOT_FOUND:
+                yield self._reach.rest()
+                return None
+            raise Violation("ErasuresAnswer", f"POST got {status}: {answer}")
+        (made,) = answer["erasures"]
+        self.receipts.asked(made["id"], key)
+        self._reach.world.note(f"{self._reach.name} erases {made['id']}")
+        return str(made["id"])
+
+    def _await(self, erasure_id: str) -> Script[None]:
+        world = self._reach.world
+        while not self._is_excused:
+            yield Resting(_LOOK_MS)
+            status, found = yield from self._call("GET", f"erasures/{erasure_id}", {})
+            if status == _NOT_FOUND and not self._is_excused:
+                raise Violation("ErasuresStay", f"{erasure_id} is not known any more")
+            if status != _OK:
+                continue
+            if found["stage"] == "not_found" and not self._is_excused:
+                raise Violation("ErasuresFind", f"{erasure_id}: the key was acknowledged")
+            if found["is_over"]:
+                world.note(f"{erasure_id} is {found['stage']}")
+                return
+            world.note(f"{erasure_id} {found['stage']}: {found['waits_for']} {found['blocked_by']}")
+            yield from self._give_up_disks(erasure_id, found["blocked_by"])
+
+    def _give_up_disks(self, erasure_id: str, blocked_by: str | None) -> Script[None]:
+        """An operator says that a disk is destroyed. One that is not lost is never given up."""
+        for node in self.nodes:
+            if blocked_by and f"accept --broker {node.node_id}`" in blocked_by and node.disks > 1:
+                content = {"broker": node.node_id, "by": "sim", "reason": "the disk is destroyed"}
+                yield from self._call("POST", f"erasures/{erasure_id}/accept", content)
+                self._reach.world.mark("a lost disk was given up")
+
+    def _move_secrets(self, reason: str) -> None:
+        """Two leaders of a journal that was empty each made secrets. An operator does what the
+        broker says: stops the one that is named, and moves its file away."""
+        for node in self.nodes:
+            if f"broker {node.node_id} has other secrets" not in reason:
+                continue
+            path = None if node.broker is None else node.broker.erasing.keys_path
+            if path is not None and node.node_id not in self._moved:
+                self._moved.add(node.node_id)
+                self._reach.world.mark("an operator moved secrets away")
+                node.kill(None, 500)
+                node.fs.unlink(path)
+                node.fs.fsync_dir(parent_of(path))
+
+    # -- HTTP -----------------------------------------------------------------------------------
+
+    def _call(
+        self, method: str, path: str, content: dict[str, object]
+    ) -> Script[tuple[int | None, Any]]:
+        """Status and content; no status where the answer is lost."""
+        node = self._reach.dice.pick(self.nodes)
+        request = HttpRequest(method, f"/api/v1/{path}", {}, {}, json.dumps(content).encode())
+        calls: list[ApiCall] = []
+        reasons: list[str] = []
+
+        def attempt(broker: Broker) -> Page | None:
+            if not calls:
+                calls.append(ApiCall(broker, request))
+            try:
+                return calls[0].attempt()
+            except NotYet as reason:
+                reasons[:] = [str(reason)]
+                return None
+
+        boot, until_ms = node.boot, self._reach.world.now_ms + _CALL_MS
+        while self._reach.world.now_ms < until_ms:
+            if not node.is_serving or node.boot != boot:
+                break
+            page = node.call(attempt)
+            if isinstance(page, Page):
+                return page.status, json.loads(page.body)
+            for reason in reasons:
+                self._reach.world.note(f"{self._reach.name} waits: {reason}")
+                self._move_secrets(reason)
+            yield Resting(_TRY_MS)
+        yield self._reach.rest()
+        return None, None
