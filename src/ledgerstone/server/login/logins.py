@@ -32,7 +32,13 @@ from ledgerstone.protocol.messages.sasl_handshake import (
 )
 from ledgerstone.protocol.server_connection import ServerConnection
 from ledgerstone.security.accounts import new_nonce
-from ledgerstone.security.exchange import MAX_STEPS, Accepted, LoginRefused, ServerLogin
+from ledgerstone.security.exchange import (
+    MAX_STEPS,
+    OAUTHBEARER,
+    Accepted,
+    LoginRefused,
+    ServerLogin,
+)
 from ledgerstone.security.plain import PLAIN, PlainServer
 from ledgerstone.security.principal import Principal
 from ledgerstone.security.scram_keys import SCRAM_BY_TEXT
@@ -250,6 +256,11 @@ class Logins:
         if mechanism == PLAIN:
             assert listener.plain is not None
             return PlainServer(listener.plain)
+        if mechanism == OAUTHBEARER:
+            from ledgerstone.security.oauthbearer import OauthServer
+
+            assert listener.tokens is not None
+            return OauthServer(listener.tokens.rules, self._clock.now_ms)
         return ScramServer(
             SCRAM_BY_TEXT[mechanism],
             self._scram_users,
