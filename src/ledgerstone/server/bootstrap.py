@@ -138,7 +138,7 @@ def _compose(
         log_dirs=log_dirs,
         quorum=quorum,
         controller_link=link,
-        producer_ids=ProducerIds(link.ask, lambda: link.image, config.node_id),
+        producer_ids=ProducerIds(link.ask, lambda: link.image, config.node_id, world.clock),
         partitions=partitions,
         shards=shards,
         txn_shards=txn_shards,

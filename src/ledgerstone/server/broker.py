@@ -200,6 +200,7 @@ class Broker:
             self.agents.add(self.auditor)
             self.logins.on_failure = self.auditor.login_failed
         self.agents.add(self.verification)
+        self.agents.add(self.producer_ids)
         self._add_quotas()
         self.following = Following(
             turn=self,

@@ -159,7 +159,10 @@ class Logins:
             lifetime_ms = self._complete(request, step) if isinstance(step, Accepted) else 0
         except LoginRefused as refused:
             return self._refuse(request, sasl, refused)
-        return SaslAuthenticateResponse(auth_bytes=step.data, session_lifetime_ms=lifetime_ms)
+        # A text also where nothing is wrong, as in Kafka.
+        return SaslAuthenticateResponse(
+            error_message="", auth_bytes=step.data, session_lifetime_ms=lifetime_ms
+        )
 
     # -- ends ---------------------------------------------------------------------------------
 
@@ -169,10 +172,8 @@ class Logins:
         assert sasl is not None
         principal = Principal("User", accepted.name)
         if sasl.before is not None and sasl.before.principal != principal:
-            reason = (
-                "Cannot change principals during re-authentication from "
-                f"{sasl.before.principal}: {principal}"
-            )
+            before, after = (".".join(each) for each in (sasl.before.principal, principal))
+            reason = f"Cannot change principals during re-authentication from {before}: {after}"
             raise LoginRefused(reason, reason)
         again, sasl.before, sasl.exchange = sasl.before is not None, None, None
         self._count("successful", again=again)(session.listener)
