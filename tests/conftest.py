@@ -48,6 +48,8 @@ TOGETHER = {
 }
 # Files whose tests take seconds each and share nothing: dealt out one by one, to even out the load.
 APART = (
+    "tests/cluster/test_erasing_cluster.py",
+    "tests/cluster/test_erasing_processes.py",
     "tests/compat/test_cleaner_workers.py",
     "tests/compat/test_examples.py",
     "tests/compat/test_groups.py",

@@ -70,6 +70,7 @@ def test_coordinator_is_replaced_at_every_stage(story: Story) -> None:
     assert journal["breaks"] == []
 
 
+@pytest.mark.slow
 def test_leader_of_the_partition_is_replaced_between_the_stages(story: Story) -> None:
     story.topic()
     story.put()
@@ -221,6 +222,7 @@ def test_replica_that_is_reassigned_away_is_scanned_too(story: Story) -> None:
     assert story.files_with(KEY.encode()) == []
 
 
+@pytest.mark.slow
 def test_cut_between_coordinator_and_a_replica_holds_it_up_and_no_longer(story: Story) -> None:
     story.topic()
     story.put()
@@ -315,6 +317,7 @@ def hold_scans(running: RunningBroker) -> None:
     running.broker.erasing.scans.__class__ = HeldScans
 
 
+@pytest.mark.slow
 def test_broker_that_dies_in_the_middle_of_its_scan_scans_again(story: Story) -> None:
     story.topic()
     story.put()
@@ -338,6 +341,7 @@ def test_broker_that_dies_in_the_middle_of_its_scan_scans_again(story: Story) ->
     assert lives[other]["incarnation_id"] != uuid_to_text(before)
 
 
+@pytest.mark.slow
 def test_broker_that_was_away_gets_the_secrets_and_can_take_over(story: Story) -> None:
     story.topic()
     story.put()
@@ -363,6 +367,7 @@ def test_broker_that_was_away_gets_the_secrets_and_can_take_over(story: Story) -
     assert len(story.receipt(erasure_id)["replicas"]) == 3
 
 
+@pytest.mark.slow
 def test_pages_of_every_node_show_the_erasure_and_its_receipt(story: Story) -> None:
     story.topic()
     story.put()
@@ -408,6 +413,7 @@ def test_residue_is_accepted_for_the_broker_that_has_it(story: Story) -> None:
     assert [(each["node_id"], each["hits"]) for each in receipt["exceptions"]] == [(2, 1), (3, 1)]
 
 
+@pytest.mark.slow
 def test_broker_that_joins_in_the_middle_is_scanned_too(tmp_path: Path) -> None:
     cluster = LedgerstoneCluster(tmp_path, size=4)
     try:

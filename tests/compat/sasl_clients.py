@@ -25,22 +25,27 @@ TIMEOUT_S: Final = 15.0
 
 
 class Account(NamedTuple):
+    """By OAUTHBEARER the password is a token."""
+
     mechanism: str
     name: str
     password: str
 
 
-_CONFLUENT_TOKEN: Final = {"oauth_cb": lambda _: ("a.b.c", time.time() + 3600)}
-
-
 class _PlainToken(AbstractTokenProvider):  # type: ignore[misc]
+    def __init__(self, token: str) -> None:
+        self._token = token
+
     def token(self) -> str:
-        return "a.b.c"
+        return self._token
 
 
 class _Token(aiokafka.abc.AbstractTokenProvider):  # type: ignore[misc]
+    def __init__(self, token: str) -> None:
+        self._token = token
+
     async def token(self) -> str:
-        return "a.b.c"
+        return self._token
 
 
 TryLogin = Callable[[str, Account, str], str | None]
@@ -57,7 +62,11 @@ def confluent(bootstrap: str, account: Account, topic: str) -> str | None:
             "sasl.password": account.password,
             "error_cb": lambda error: heard.append(str(error)),
             "log_level": 0,
-            **(_CONFLUENT_TOKEN if account.mechanism == "OAUTHBEARER" else {}),
+            **(
+                {"oauth_cb": lambda _: (account.password, time.time() + 3600)}
+                if account.mechanism == "OAUTHBEARER"
+                else {}
+            ),
         }
     )
     delivered: list[Any] = []
@@ -76,7 +85,7 @@ def kafka_python(bootstrap: str, account: Account, topic: str) -> str | None:
             sasl_mechanism=account.mechanism,
             sasl_plain_username=account.name,
             sasl_plain_password=account.password,
-            sasl_oauth_token_provider=_PlainToken(),
+            sasl_oauth_token_provider=_PlainToken(account.password),
             max_block_ms=TIMEOUT_S * 1000,
             # It tries again and again, whatever it was told.
             bootstrap_timeout_ms=1000,
@@ -103,7 +112,7 @@ async def _aio(bootstrap: str, account: Account, topic: str) -> str | None:
         sasl_mechanism=account.mechanism,
         sasl_plain_username=account.name,
         sasl_plain_password=account.password,
-        sasl_oauth_token_provider=_Token(),
+        sasl_oauth_token_provider=_Token(account.password),
     )
     try:
         await producer.start()

@@ -13,6 +13,7 @@ import aiokafka
 import confluent_kafka
 import pytest
 
+from ledgerstone.pipeline.connecting import connect_to, security_options
 from ledgerstone.spark.worker import connect
 from ledgerstone.spark.write_options import write_options
 from tests.kit import kafka_python
@@ -265,3 +266,28 @@ def test_the_connector_of_spark_takes_kafkas_options(
     # As it reaches an executor.
     with connect(pickle.loads(pickle.dumps(connection))) as client:
         assert client.all_topics() is not None
+
+
+def test_pipelines_take_the_file_that_the_environment_names(
+    served: tuple[BrokerProcess, bool],
+    files: Files,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broker, _ = served
+    path = properties(
+        tmp_path / "p",
+        security_protocol="SSL",
+        ssl_truststore_location=files.ca,
+        ssl_keystore_location=files.client,
+        client_id="not about security",
+    )
+    monkeypatch.setenv("LEDGERSTONE_COMMAND_CONFIG", path)
+
+    with connect_to(broker.bootstrap) as client:
+        assert client.all_topics() is not None
+    assert security_options() == {
+        "kafka.security.protocol": "SSL",
+        "kafka.ssl.truststore.location": files.ca,
+        "kafka.ssl.keystore.location": files.client,
+    }

@@ -17,8 +17,9 @@ import typer
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.cluster import Endpoint
 from ledgerstone.client.configs import Resource, ResourceType, describe_configs
+from ledgerstone.client.errors import BrokerUnreachable, CallTimedOut
 from ledgerstone.dataclasses import dataclass, field, replace
-from ledgerstone.errors import LedgerstoneError
+from ledgerstone.errors import KafkaError, LedgerstoneError
 
 KEY: Final = "ledgerstone.http.listener"
 TIMEOUT_S: Final = 30.0
@@ -128,13 +129,27 @@ def topic_path(topic: str, what: str) -> str:
 
 def apis_of(client: Client, token: str | None = None) -> list[AdminApi]:
     """The API of every broker in the cluster; Apache Kafka's brokers among them have none."""
+    return list(apis_by_node(client, token).values())
+
+
+def apis_by_node(client: Client, token: str | None = None) -> dict[int, AdminApi]:
+    """The same, by the brokers' ids."""
     # Loads the list of brokers.
     client.all_topics()
     token = token or os.environ.get(TOKEN_ENVIRONMENT)
-    every = [_api_of(client, node_id, token) for node_id in sorted(client.session.cluster.brokers)]
-    found = [each for each in every if each is not None]
+    found: dict[int, AdminApi] = {}
+    why_not = AdminCallFailed("no broker of this cluster has an HTTP API")
+    for node_id in sorted(client.session.cluster.brokers):
+        try:
+            api = _api_of(client, node_id, token)
+        except (KafkaError, BrokerUnreachable, CallTimedOut) as error:
+            # It has died, and not everybody knows that yet.
+            why_not = AdminCallFailed(f"broker {node_id} cannot be asked: {error}")
+            continue
+        if api is not None:
+            found[node_id] = api
     if not found:
-        raise AdminCallFailed("no broker of this cluster has an HTTP API")
+        raise why_not
     return found
 
 

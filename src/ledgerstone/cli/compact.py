@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from ledgerstone.cli.admin_http import AdminApi, AdminCallFailed, apis_of, topic_path
+from ledgerstone.cli.admin_http import AdminApi, AdminCallFailed, apis_by_node, topic_path
 from ledgerstone.cli.options import (
     DEFAULT_BOOTSTRAP,
     BootstrapOption,
@@ -40,19 +40,21 @@ def compact(
         info = client.topic(topic)
         if partition is not None and partition not in info.partitions:
             raise AdminCallFailed(f"topic {topic} has no partition {partition}")
-        apis = apis_of(client)
-    asked: list[tuple[AdminApi, dict[str, Any]]] = []
-    for api in apis:
+        apis = apis_by_node(client)
+    asked: list[tuple[int, dict[str, Any]]] = []
+    # Every replica cleans by itself.
+    for node_id, api in apis.items():
         tickets = api.post(topic_path(topic, "compact"), {"partition": partition})["tickets"]
-        asked += [(api, ticket) for ticket in tickets]
+        asked += [(node_id, ticket) for ticket in tickets]
     if wait:
         deadline_s = time.monotonic() + timeout
-        asked = [(api, _wait(api, ticket, deadline_s)) for api, ticket in asked]
-    for _, ticket in asked:
+        asked = [(each, _wait(apis[each], ticket, deadline_s)) for each, ticket in asked]
+    for node_id, ticket in sorted(asked, key=lambda each: (each[1]["partition"], each[0])):
         if as_json:
-            write_json(ticket)
+            write_json({**ticket, "node_id": node_id})
         else:
-            _show(ticket)
+            is_alone = len(info.partitions[ticket["partition"]].replicas) == 1
+            _show(ticket, "" if is_alone else f" on {node_id}")
     flush()
     failed = [ticket for _, ticket in asked if (ticket["run"] or {}).get("outcome") == "failed"]
     if failed:
@@ -70,8 +72,8 @@ def _wait(api: AdminApi, ticket: dict[str, Any], deadline_s: float) -> dict[str,
     return ticket
 
 
-def _show(ticket: dict[str, Any]) -> None:
-    name = f"{printable(ticket['topic'])}-{ticket['partition']}"
+def _show(ticket: dict[str, Any], replica: str) -> None:
+    name = f"{printable(ticket['topic'])}-{ticket['partition']}{replica}"
     run = ticket["run"]
     if run is None:
         write_line(f"{name}: {printable(ticket['refusal'] or 'requested, not done yet')}")

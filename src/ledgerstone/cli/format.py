@@ -1,6 +1,8 @@
 """`ledgerstone format`: gives a node of a quorum its identity and its first voters. Shell."""
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +26,18 @@ ConfigFile = Annotated[
 ClusterId = Annotated[
     str | None,
     typer.Option("--cluster-id", "-t", help="The same for every node of the cluster."),
+]
+
+
+FirstUsers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--add-scram",
+        "-S",
+        metavar="MECHANISM=[name=…,password=…]",
+        help="A first user; repeatable. - reads one from each line of stdin, which keeps passwords "
+        "out of the list of processes.",
+    ),
 ]
 
 
@@ -64,6 +78,7 @@ def format_directory(
         list[str] | None,
         typer.Option("--feature", "-f", metavar="NAME=LEVEL", help="One feature; repeatable."),
     ] = None,
+    add_scram: FirstUsers = None,
     ignore_formatted: Annotated[
         bool,
         typer.Option("--ignore-formatted", "-g", help="Leave a formatted directory as it is."),
@@ -93,6 +108,7 @@ def format_directory(
         has_no_initial_controllers=no_initial_controllers,
         release=release_version,
         features=_features(feature or []),
+        scram_users=tuple(_users(add_scram or [])),
     )
     plan = plan_format(_load(config), options, SystemDice())
     is_new = write_format(OsFilesystem(), SystemClock(), plan, ignore_formatted=ignore_formatted)
@@ -105,6 +121,7 @@ def format_directory(
 
 def _tell(plan: "FormatPlan") -> None:
     from ledgerstone.metadata.releases import name_of
+    from ledgerstone.security.scram_keys import ScramMechanism
 
     write_line(
         f"formatted {plan.path}  cluster {plan.cluster_id}  node {plan.node_id}"
@@ -115,12 +132,22 @@ def _tell(plan: "FormatPlan") -> None:
     for name, level in plan.features.items():
         text = f" ({name_of(level)})" if name == "metadata.version" else ""
         write_line(f"feature {name} {level}{text}")
+    for user in plan.scram_users:
+        write_line(f"user {user.name}  {ScramMechanism(user.mechanism).text}")
     for voter in plan.voters.voters if plan.voters is not None else ():
         at = voter.listeners[0]
         write_line(
             f"voter {voter.key.id}  {at.host}:{at.port}"
             f"  directory {uuid_to_text(voter.key.directory_id)}"
         )
+
+
+def _users(given: list[str]) -> Iterator[str]:
+    for text in given:
+        if text == "-":
+            yield from (line.strip() for line in sys.stdin if line.strip())
+        else:
+            yield text
 
 
 def _load(path: Path | None) -> BrokerConfig:

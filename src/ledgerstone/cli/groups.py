@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import typer
 
-from ledgerstone.cli.admin_http import apis_of
+from ledgerstone.cli.admin_http import apis_by_node
 from ledgerstone.cli.lazy import new_app
 from ledgerstone.cli.options import (
     DEFAULT_BOOTSTRAP,
@@ -98,13 +98,18 @@ def _owners(group: GroupDescription) -> dict[TopicPartition, str]:
 
 
 def _deletes(client: Client, group: str) -> dict[TopicPartition, dict[str, Any]]:
-    """What the brokers report about tombstones the group has not read. Empty if they have no HTTP
-    API or do not advertise it: the rest of the output does not need it."""
+    """What the brokers report about tombstones the group has not read; of each partition its
+    leader, if that reports. Empty if they have no HTTP API or do not advertise it: the rest of the
+    output does not need it."""
     found: dict[TopicPartition, dict[str, Any]] = {}
     with suppress(LedgerstoneError):
-        for api in apis_of(client):
+        for node_id, api in apis_by_node(client).items():
             for each in api.get(f"groups/{quote(group, safe='')}/tombstones")["partitions"]:
-                found[TopicPartition(each["topic"], each["partition"])] = each
+                partition = TopicPartition(each["topic"], each["partition"])
+                if client.session.cluster.leader_of(partition) == node_id:
+                    found[partition] = each
+                else:
+                    found.setdefault(partition, each)
     return found
 
 

@@ -42,6 +42,7 @@ COMMANDS: Final = {
     "transactions": CommandPlace(
         "transactions", "app", "List, describe and abort transactions; find hanging ones."
     ),
+    "users": CommandPlace("users", "app", "List, add and remove users of SCRAM."),
     "acls": CommandPlace("acls", "app", "List, add and remove ACLs."),
     "quotas": CommandPlace("quotas", "app", "Show, set and remove quotas."),
     "configs": CommandPlace("configs", "app", "Show and change topic and broker settings."),

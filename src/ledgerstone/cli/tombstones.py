@@ -14,6 +14,7 @@ from ledgerstone.cli.options import (
     connect,
 )
 from ledgerstone.cli.output import flush, printable, show_time, write_json, write_line
+from ledgerstone.cli.replicas import ReplicasOption, replica_statuses
 
 _NOT_TOPICS: Final = ("show", "ack", "--help")
 _UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s"))
@@ -44,24 +45,22 @@ app = typer.Typer(
 def show(
     topic: TopicArgument,
     partition: Annotated[int | None, typer.Option("--partition", "-p", min=0)] = None,
+    replicas: ReplicasOption = False,
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Show a topic's tombstones: pending, held, missed by groups, and near or stray ones."""
     with connect(bootstrap) as client:
-        client.topic(topic)
-        apis = apis_of(client)
-    found: list[dict[str, Any]] = []
-    for api in apis:
-        found += api.get(topic_path(topic, "tombstones"))["partitions"]
-    for each in sorted(found, key=lambda one: int(one["partition"])):
-        if partition not in (None, each["partition"]):
-            continue
+        statuses = replica_statuses(client, topic, "tombstones", partition=partition)
+    for each in statuses.chosen(every=replicas):
         if as_json:
-            write_json(each)
+            write_json(each.to_json())
         else:
-            for line in describe(each):
+            for line in describe(each.status, replica=each.name):
                 write_line(line)
+    if replicas and not as_json:
+        for silent in statuses.silent:
+            write_line(printable(f"{topic} {silent}"))
     flush()
 
 
@@ -93,9 +92,9 @@ def ack(
     flush()
 
 
-def describe(status: dict[str, Any]) -> list[str]:
+def describe(status: dict[str, Any], *, replica: str = "") -> list[str]:
     """The lines for one partition; the first one names it."""
-    name = f"{printable(status['topic'])}-{status['partition']}"
+    name = f"{printable(status['topic'])}-{status['partition']}{replica}"
     removed = "none removed yet"
     if status["removed_below_offset"] is not None:
         removed = (

@@ -1,7 +1,8 @@
 """`ledgerstone why`: explains what keeps records on disk, and until when. Shell.
 
 For a partition, the broker knows. For a key, the command reads the key's partition through the
-client, including batch headers, and explains what keeps each of its records.
+client, including batch headers, and explains what keeps each of its records. The leader answers.
+Every replica cleans by itself: with --replicas each of them answers.
 """
 
 from collections.abc import Iterator
@@ -17,7 +18,6 @@ from ledgerstone.cleaner.why import (
     explain_record,
     first_shut,
 )
-from ledgerstone.cli.admin_http import AdminCallFailed, apis_of, topic_path
 from ledgerstone.cli.options import (
     DEFAULT_BOOTSTRAP,
     BootstrapOption,
@@ -35,6 +35,7 @@ from ledgerstone.cli.output import (
     write_json,
     write_line,
 )
+from ledgerstone.cli.replicas import ReplicasOption, ReplicaStatus, replica_statuses
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.fetcher import FetchConfig, Fetcher
 from ledgerstone.client.partitioner import partition_of
@@ -54,6 +55,7 @@ def why(
         int | None,
         typer.Option("--partition", "-p", min=0, help="The key's partition, if not by its hash."),
     ] = None,
+    replicas: ReplicasOption = False,
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
@@ -63,17 +65,15 @@ def why(
         info = client.topic(topic)
         if partition is None and wanted is not None:
             partition = partition_of(wanted, len(info.partitions))
-        if partition is not None and partition not in info.partitions:
-            raise AdminCallFailed(f"topic {topic} has no partition {partition}")
-        found: list[dict[str, Any]] = []
-        for api in apis_of(client):
-            found += api.get(topic_path(topic, "cleaning"))["partitions"]
-        shown = [each for each in found if partition in (None, each["partition"])]
-        if wanted is None:
-            for each in shown:
+        statuses = replica_statuses(client, topic, "cleaning", partition=partition)
+        for each in statuses.chosen(every=replicas):
+            if wanted is None:
                 _show_partition(each, as_json=as_json)
-        else:
-            _show_key(client, shown[0], wanted, as_json=as_json)
+            else:
+                _show_key(client, each, wanted, as_json=as_json)
+        if replicas and not as_json:
+            for silent in statuses.silent:
+                write_line(printable(f"{topic} {silent}"))
     flush()
 
 
@@ -91,13 +91,14 @@ def _holds(status: dict[str, Any]) -> Holds:
     return replace(holds, replica=ReplicaHold(**replica)) if replica else holds
 
 
-def _show_partition(status: dict[str, Any], *, as_json: bool) -> None:
+def _show_partition(replica: ReplicaStatus, *, as_json: bool) -> None:
+    status = replica.status
     gates = _gates(status)
     shut = first_shut([gate for gate in gates if gate.name not in FOR_TOMBSTONES])
     if as_json:
-        write_json({**status, "reason": shut._asdict() if shut else None})
+        write_json({**replica.to_json(), "reason": shut._asdict() if shut else None})
         return
-    name = f"{printable(status['topic'])}-{status['partition']}"
+    name = f"{printable(status['topic'])}-{status['partition']}{replica.name}"
     answer = "nothing blocks the next pass" if shut is None else shut.text
     write_line(f"{name}: {printable(answer)}{_until(shut)}")
     for gate in gates:
@@ -114,7 +115,9 @@ def _until(gate: Gate | None) -> str:
     return f"; until {show_time(gate.opens_at_ms)}"
 
 
-def _show_key(client: Client, status: dict[str, Any], key: bytes, *, as_json: bool) -> None:
+def _show_key(client: Client, replica: ReplicaStatus, key: bytes, *, as_json: bool) -> None:
+    """The records are those that the leader serves; what keeps them is the replica's own."""
+    status = replica.status
     tp = TopicPartition(status["topic"], status["partition"])
     records = list(_records_of(client, tp, key, status["log_start_offset"]))
     if not records and not as_json:
@@ -129,11 +132,12 @@ def _show_key(client: Client, status: dict[str, Any], key: bytes, *, as_json: bo
         reason = explain_record(record, gates, now_ms=status["now_ms"], holds=_holds(status))
         if as_json:
             facts = {**record._asdict(), "is_latest": record.is_latest}
+            facts |= {"node_id": replica.node_id, "is_leader": replica.is_leader}
             write_json({**bytes_field("key", key), **facts, "reason": reason._asdict()})
             continue
         what = "tombstone" if is_tombstone else "value"
-        write_line(f"{printable(str(tp))} offset {offset} {what}: {printable(reason.text)}"
-                   f"{_until(reason)}")  # fmt: skip
+        write_line(f"{printable(str(tp))}{replica.name} offset {offset} {what}: "
+                   f"{printable(reason.text)}{_until(reason)}")  # fmt: skip
 
 
 def _records_of(

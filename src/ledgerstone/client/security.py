@@ -11,6 +11,7 @@ from ledgerstone.config.security_protocol import SecurityProtocol
 from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import ConfigError
 from ledgerstone.security.accounts import CLIENT_MECHANISMS, Account
+from ledgerstone.security.exchange import OAUTHBEARER
 from ledgerstone.security.jaas import parse_jaas
 from ledgerstone.tls.settings import TLS_PROPERTIES, TlsSettings, tls_settings
 
@@ -20,6 +21,7 @@ _MECHANISMS: Final = "sasl.mechanisms"  # librdkafka's
 _JAAS: Final = "sasl.jaas.config"
 _NAME: Final = "sasl.username"
 _PASSWORD: Final = "sasl.password"
+_TOKEN: Final = "ledgerstone.oauthbearer.token"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,7 @@ SECURITY_PROPERTIES: Final = (
     _JAAS,
     _NAME,
     _PASSWORD,
+    _TOKEN,
     *TLS_PROPERTIES,
 )
 
@@ -60,11 +63,20 @@ def _account(properties: Mapping[str, str]) -> Account:
     mechanism = properties.get(_MECHANISM, properties.get(_MECHANISMS, "")).strip().upper()
     if mechanism not in CLIENT_MECHANISMS:
         raise ConfigError(_MECHANISM, mechanism, f"must be one of {', '.join(CLIENT_MECHANISMS)}")
+    if mechanism == OAUTHBEARER:
+        return _token_account(properties)
     name, password = _name_and_password(properties)
     if not name or not password:
         reason = f"must have username and password, or set {_NAME} and {_PASSWORD}"
         raise ConfigError(_JAAS, "[hidden]", reason)
     return Account(mechanism, name, password)
+
+
+def _token_account(properties: Mapping[str, str]) -> Account:
+    token = properties.get(_TOKEN, "").strip()
+    if not token:
+        raise ConfigError(_TOKEN, "[hidden]", "must be the token to log in with")
+    return Account(OAUTHBEARER, "", token)
 
 
 def _name_and_password(properties: Mapping[str, str]) -> tuple[str, str]:

@@ -54,6 +54,34 @@ SASL_KEYS: Final = (
         "How long the answer to a failed login, and the end of its connection, are held back.",
         at_least=0,
     ),
+    text_key(
+        "sasl.oauthbearer.jwks.endpoint.url",
+        None,
+        "Where the keys are that tokens are checked with: https://…, or file:///….",
+    ),
+    text_key(
+        "sasl.oauthbearer.expected.issuer", None, "Who must have issued a token: its claim iss."
+    ),
+    text_key(
+        "sasl.oauthbearer.expected.audience",
+        None,
+        "Whom a token must be for, comma separated: one of its claim aud.",
+    ),
+    text_key("sasl.oauthbearer.sub.claim.name", "sub", "The claim of a token that names the user."),
+    text_key(
+        "sasl.oauthbearer.scope.claim.name", "scope", "The claim of a token that has its scopes."
+    ),
+    int_key(
+        "sasl.oauthbearer.clock.skew.seconds",
+        30,
+        "How far the clocks of issuer and broker may be apart.",
+        at_least=0,
+    ),
+    long_key(
+        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+        3_600_000,
+        "How often the keys are fetched again.",
+    ),
     # Kafka leaves it to connections.max.idle.ms.
     int_key(
         "ledgerstone.login.timeout.ms",

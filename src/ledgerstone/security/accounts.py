@@ -10,11 +10,12 @@ from typing import Final
 from ledgerstone.clock import Dice
 from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.protocol.client_login import ClientLogin
+from ledgerstone.security.exchange import OAUTHBEARER
 from ledgerstone.security.plain import PLAIN, PlainClient
 from ledgerstone.security.scram_client import ScramClient
 from ledgerstone.security.scram_keys import SCRAM_BY_TEXT
 
-CLIENT_MECHANISMS: Final = (PLAIN, *SCRAM_BY_TEXT)
+CLIENT_MECHANISMS: Final = (PLAIN, *SCRAM_BY_TEXT, OAUTHBEARER)
 _NONCE_BYTES: Final = 18
 
 MakeLogin = Callable[[], ClientLogin]
@@ -22,6 +23,8 @@ MakeLogin = Callable[[], ClientLogin]
 
 @dataclass(frozen=True, slots=True)
 class Account:
+    """By OAUTHBEARER the password is a token, which names the user itself."""
+
     mechanism: str
     name: str
     password: str = field(repr=False)
@@ -33,6 +36,10 @@ def login_maker(account: Account, dice: Dice) -> MakeLogin:
     def make() -> ClientLogin:
         if account.mechanism == PLAIN:
             return PlainClient(account.name, account.password)
+        if account.mechanism == OAUTHBEARER:
+            from ledgerstone.security.oauthbearer import OauthClient
+
+            return OauthClient(account.password)
         nonce = new_nonce(dice)
         mechanism = SCRAM_BY_TEXT[account.mechanism]
         return ScramClient(mechanism, account.name, account.password, nonce)

@@ -9,6 +9,8 @@ from typing import Final, NamedTuple, Protocol
 
 # Challenges of one login. SCRAM has two, OAUTHBEARER one; nobody honest needs more.
 MAX_STEPS: Final = 4
+# Named here, as its own module takes cryptography with it.
+OAUTHBEARER: Final = "OAUTHBEARER"
 
 
 class LoginRefused(Exception):
@@ -37,10 +39,9 @@ class ServerLogin(Protocol):
     def respond(self, data: bytes) -> Challenge | Accepted: ...
 
 
-def other_authorization_id() -> LoginRefused:
+def other_authorization_id(own: str = "username") -> LoginRefused:
     """Nobody here acts for others (CVE-2017-12610)."""
     reason = (
-        "Authentication failed: Client requested an authorization id that is different from "
-        "username"
+        f"Authentication failed: Client requested an authorization id that is different from {own}"
     )
     return LoginRefused(reason, reason)

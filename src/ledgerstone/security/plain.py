@@ -52,7 +52,7 @@ class PlainServer:
         parts = data.split(b"\0")
         if len(parts) != _TOKENS:
             reason = f"Invalid SASL/PLAIN response: expected {_TOKENS} tokens, got {len(parts)}"
-            raise LoginRefused(reason)
+            raise _refused(reason)
         authorization_id, name_bytes, password = parts
         if not name_bytes:
             raise _refused("Authentication failed: username not specified")

@@ -50,6 +50,7 @@ from ledgerstone.storage.log_dirs import LogDirs
 from ledgerstone.uuid_text import random_uuid
 
 if TYPE_CHECKING:
+    from ledgerstone.server.login.key_fetching import KeyFetching
     from ledgerstone.server.tls_contexts import TlsContexts
 
 _LOG: Final = logging.getLogger(__name__)
@@ -136,7 +137,7 @@ def _compose(
         log_dirs=log_dirs,
         quorum=quorum,
         controller_link=link,
-        producer_ids=ProducerIds(link.ask, lambda: link.image, config.node_id),
+        producer_ids=ProducerIds(link.ask, lambda: link.image, config.node_id, world.clock),
         partitions=partitions,
         shards=shards,
         txn_shards=txn_shards,
@@ -221,6 +222,7 @@ class RunningBroker:
     http: HttpServer | None
     bootstrap: str
     http_address: str | None
+    key_fetching: "KeyFetching | None" = None
 
     async def stop(self, hurries: Callable[[], bool] = lambda: False) -> None:
         """The order matters: nobody may be answered from a log that is already closed. A broker of
@@ -234,6 +236,8 @@ class RunningBroker:
                 broker.membership.replicating.stop()
             self.runtime.stop_clients()
             await stop_quorum(broker, self.runtime, hurries)
+        if self.key_fetching is not None:
+            self.key_fetching.stop()
         await self.runtime.stop()
         if self.http is not None:
             await self.http.stop()
@@ -293,7 +297,12 @@ async def start_broker(
     ]
     address = f"{advertised[0].host}:{advertised[0].port}"
     running = RunningBroker(
-        broker=broker, runtime=runtime, http=None, bootstrap=address, http_address=None
+        broker=broker,
+        runtime=runtime,
+        http=None,
+        bootstrap=address,
+        http_address=None,
+        key_fetching=_key_fetching(broker),
     )
     if config.cluster.is_configured:
         names = config.cluster.controller_listener_names
@@ -316,6 +325,17 @@ async def start_broker(
         runtime.start(listening)
     _LOG.info("broker ready node_id=%d bootstrap=%s", config.node_id, address)
     return running
+
+
+def _key_fetching(broker: Broker) -> "KeyFetching | None":
+    logins = [each.tokens for each in broker.logins.listeners.values() if each.tokens is not None]
+    if not logins:
+        return None
+    from ledgerstone.server.login.key_fetching import KeyFetching
+
+    fetching = KeyFetching(logins)
+    fetching.start()
+    return fetching
 
 
 def _tls_of(config: BrokerConfig, clock: Clock) -> "TlsContexts | None":

@@ -195,6 +195,7 @@ class Broker:
         )
         self.agents.add(self.markers)
         self.agents.add(self.verification)
+        self.agents.add(self.producer_ids)
         self._add_quotas()
         self.following = Following(
             turn=self,

@@ -1,20 +1,27 @@
-"""Producer ids for idempotent producers, from blocks that the controller hands out. Pure.
+"""Producer ids for idempotent producers, from blocks that the controller hands out. Grade D.
 
 A block is remembered in the metadata before an id of it is used, so none is given twice, whatever
-crashes. Requests that come while a block is asked for share it.
+crashes. Requests that come while a block is asked for share it. Where the controller cannot be
+reached they wait for `PATIENCE_MS` and are told to come again; the block is still asked for.
+Differs from Kafka, which tells them at once.
 """
 
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
+from ledgerstone.clock import Clock
+from ledgerstone.metadata.delta import Delta
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
 )
+from ledgerstone.server.effects import Effect
+from ledgerstone.server.results import Result
 
+PATIENCE_MS: Final = 5_000
 _UNREGISTERED: Final = -1
 
 AskController = Callable[[ApiMessage, Callable[[ApiMessage], None]], None]
@@ -22,25 +29,33 @@ AskController = Callable[[ApiMessage, Callable[[ApiMessage], None]], None]
 OnDrawn = Callable[[int | None], None]
 
 
+class _Waiting(NamedTuple):
+    on_drawn: OnDrawn
+    until_ms: int  # monotonic
+
+
 class ProducerIds:
+    """An agent (`server.agent`)."""
+
     def __init__(
-        self, ask: AskController, image: Callable[[], MetadataImage], broker_id: int
+        self, ask: AskController, image: Callable[[], MetadataImage], broker_id: int, clock: Clock
     ) -> None:
+        self._clock = clock
         self._ask = ask
         self._image = image
         self._broker_id = broker_id
         self._block = range(0)
-        self._waiting: deque[OnDrawn] = deque()
+        self._waiting: deque[_Waiting] = deque()
         self._is_asked = False
 
     def draw(self, on_drawn: OnDrawn) -> None:
-        self._waiting.append(on_drawn)
+        self._waiting.append(_Waiting(on_drawn, self._clock.monotonic_ms() + PATIENCE_MS))
         self._hand_out()
 
     def _hand_out(self) -> None:
         while self._waiting and self._block:
             producer_id, self._block = self._block[0], self._block[1:]
-            self._waiting.popleft()(producer_id)
+            self._waiting.popleft().on_drawn(producer_id)
         if self._waiting and not self._is_asked:
             self._ask_for_block()
 
@@ -63,9 +78,27 @@ class ProducerIds:
         self._is_asked = False
         if response.error_code:
             waiting, self._waiting = self._waiting, deque()
-            for on_drawn in waiting:
-                on_drawn(None)
+            for each in waiting:
+                each.on_drawn(None)
             return
         first = response.producer_id_start
         self._block = range(first, first + response.producer_id_len)
         self._hand_out()
+
+    # -- as an agent --------------------------------------------------------------------------
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        return self._waiting[0].until_ms if self._waiting else None
+
+    def tick(self) -> list[Effect]:
+        now_ms = self._clock.monotonic_ms()
+        while self._waiting and self._waiting[0].until_ms <= now_ms:
+            self._waiting.popleft().on_drawn(None)
+        return []
+
+    def completed(self, effect: Effect, result: Result) -> list[Effect]:
+        raise AssertionError(f"producer ids asked for no {type(effect).__name__}")
+
+    def metadata_changed(self, delta: Delta) -> list[Effect]:
+        return []

@@ -15,12 +15,12 @@ from ledgerstone.tls.failures import HandshakeFailed, explained
 from ledgerstone.types import Buffer
 
 # Encrypted at a time, and received at a time. Larger ones do not make it faster.
-PART_BYTES: Final = 64 << 10
+PART_BYTES: Final = 32 << 10
 MAX_RECORD_BYTES: Final = 16 << 10
 # A handshake with a long chain of certificates takes some 10 KiB.
 MAX_GREETING_BYTES: Final = 128 << 10
-# Records that bring no data, such as new keys, before others have their turn.
-_EMPTY_RECEIVES: Final = 4
+# Before others have their turn; records may bring no data at all, such as new keys.
+_RECEIVES: Final = 8
 # What the first record of the other side can be.
 _ALERT: Final = 21
 _HANDSHAKE: Final = 22
@@ -111,26 +111,32 @@ class TlsTransport:
         if not self._is_open:
             raise BlockingIOError
         filled = self._take_ahead(room)
-        for _ in range(_EMPTY_RECEIVES):
+        for _ in range(_RECEIVES):
             filled = self._decrypt(room, filled)
             if filled == len(room):
                 self._look_ahead()
                 return filled
-            if filled or self._failure is not None:
-                # All that was received is decrypted. The socket says if there is more.
-                self._flush()
+            if self._has_ended:
                 return filled
             try:
                 count = self._sock.recv_into(self._room)
             except (BlockingIOError, InterruptedError):
-                self._flush()
-                raise
+                break
             if count:
                 self._incoming.write(self._room[:count])
             else:
                 self._incoming.write_eof()
+        else:
+            filled = self._decrypt(room, filled)
+            self._look_ahead()
         self._flush()
-        raise BlockingIOError
+        if not filled and not self._has_ended:
+            raise BlockingIOError
+        return filled
+
+    @property
+    def _has_ended(self) -> bool:
+        return self._failure is not None
 
     def _decrypt(self, room: memoryview, filled: int) -> int:
         """How much of the room is filled now. At the end of the stream there is a failure, too."""

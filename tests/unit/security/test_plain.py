@@ -36,9 +36,12 @@ def test_user_with_the_right_password_is_accepted(token: bytes) -> None:
         ),
         # Told only to who knows the password.
         (b"bob\0alice\0wrong", WRONG),
-        (b"\0alice\0secret\0", None),
-        (b"alice\0secret", None),
-        (b"", None),
+        (
+            b"\0alice\0secret\0",
+            "Invalid SASL/PLAIN response: expected 3 tokens, got 4",
+        ),
+        (b"alice\0secret", "Invalid SASL/PLAIN response: expected 3 tokens, got 2"),
+        (b"", "Invalid SASL/PLAIN response: expected 3 tokens, got 1"),
     ],
 )
 def test_others_are_refused_with_kafkas_texts(token: bytes, public: str | None) -> None:

@@ -106,6 +106,7 @@ def test_three_nodes_replicate_through_mutual_tls_and_survive_one(nodes: Nodes) 
     assert any(names)
 
 
+@pytest.mark.parametrize("nodes", [SecurityProtocol.SSL], indirect=True)
 def test_a_node_with_a_strangers_certificate_is_not_let_in(
     nodes: Nodes, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

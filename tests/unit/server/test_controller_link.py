@@ -27,7 +27,8 @@ from ledgerstone.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResource,
 )
 from ledgerstone.raft.settings import Settings
-from ledgerstone.server.producer_ids import ProducerIds
+from ledgerstone.server.producer_ids import PATIENCE_MS, ProducerIds
+from ledgerstone.sim.clock import VirtualClock
 from tests.kit.controllers import ControllerDesk, register
 
 FOLLOWER = 1
@@ -214,7 +215,7 @@ def test_one_voter_shows_and_answers_in_the_same_turn() -> None:
 
 
 def test_producers_that_ask_while_a_block_is_on_its_way_share_it(node: Node) -> None:
-    ids = ProducerIds(node.link.ask, lambda: node.link.image, 0)
+    ids = ProducerIds(node.link.ask, lambda: node.link.image, 0, VirtualClock())
     drawn: list[int | None] = []
     for _ in range(3):
         ids.draw(drawn.append)
@@ -227,8 +228,30 @@ def test_producers_that_ask_while_a_block_is_on_its_way_share_it(node: Node) -> 
     assert node.link.image.next_producer_id == 1000
 
 
+def test_producers_do_not_wait_long_for_a_controller_that_does_not_answer(node: Node) -> None:
+    clock = VirtualClock()
+    ids = ProducerIds(node.link.ask, lambda: node.link.image, 0, clock)
+    drawn: list[int | None] = []
+    ids.draw(drawn.append)
+
+    clock.advance(ms=PATIENCE_MS - 1)
+    ids.tick()
+    before = list(drawn)
+    clock.advance(ms=1)
+    ids.tick()
+    told = list(drawn)
+    node.commit_up_to(node.end)
+    ids.draw(drawn.append)
+
+    assert before == []
+    assert told == [None]
+    # The block that came too late serves the next one.
+    assert drawn == [None, 0]
+    assert ids.next_deadline_ms is None
+
+
 def test_producers_get_no_id_from_a_controller_that_has_lost_leadership(node: Node) -> None:
-    ids = ProducerIds(node.link.ask, lambda: node.link.image, 0)
+    ids = ProducerIds(node.link.ask, lambda: node.link.image, 0, VirtualClock())
     drawn: list[int | None] = []
     ids.draw(drawn.append)
 

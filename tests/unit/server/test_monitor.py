@@ -5,7 +5,13 @@ import pytest
 from ledgerstone.protocol.messages.fetch import FetchResponse
 from ledgerstone.protocol.messages.produce import ProduceResponse
 from ledgerstone.replication.hosted_partitions import SLICE_PARTITIONS
-from ledgerstone.server.http.monitor import PARTITIONS_AT_ONCE, routes, sample_slices, samples
+from ledgerstone.server.http.monitor import (
+    PARTITIONS_AT_ONCE,
+    readiness,
+    routes,
+    sample_slices,
+    samples,
+)
 from ledgerstone.server.http.server import Page, SlowPage
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
@@ -245,3 +251,18 @@ def test_topics_that_come_and_go_leave_nothing_to_count() -> None:
     counters = machine.broker.counters
     kept = [*counters.bytes_in, *counters.batches_in, *counters.bytes_out]
     assert [each for each in kept if each.startswith("topic-")] == []
+
+
+def test_a_listener_in_plain_text_that_others_reach_is_a_note_and_no_reason_to_be_red() -> None:
+    inside = readiness(InProcess().broker)
+    settings = {
+        "listeners": "PLAINTEXT://0.0.0.0:9092",
+        "advertised.listeners": "PLAINTEXT://broker.example:9092",
+    }
+    outside = readiness(InProcess(settings=settings).broker)
+
+    assert (inside.status, inside.body) == (200, "ready\n")
+    assert outside.status == 200
+    assert str(outside.body).startswith(
+        "ready\nnote: listeners: PLAINTEXT://0.0.0.0:9092 has no TLS"
+    )

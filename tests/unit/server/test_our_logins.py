@@ -194,6 +194,10 @@ def test_node_logs_in_to_brokers_and_controllers_as_its_settings_say() -> None:
     [
         ({"sasl.mechanism.controller.protocol": "GSSAPI"}, "sasl.mechanism.controller.protocol"),
         (
+            {"sasl.mechanism.controller.protocol": "SCRAM-SHA-256"},
+            "sasl.mechanism.controller.protocol",
+        ),
+        (
             {"listener.name.c.plain.sasl.jaas.config": f'{PLAIN_MODULE} required user_ctl="c";'},
             "listener.name.c.plain.sasl.jaas.config",
         ),

@@ -12,9 +12,13 @@ from ledgerstone.clock import Dice
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import FormatRefused
-from ledgerstone.metadata.releases import initial_features
+from ledgerstone.metadata.features import METADATA_VERSION_FEATURE
+from ledgerstone.metadata.releases import feature_records, initial_features
+from ledgerstone.protocol.message import MetadataRecord
+from ledgerstone.protocol.messages.metadata_records import UserScramCredentialRecord
 from ledgerstone.raft.replica import Listener, ReplicaKey
 from ledgerstone.raft.voters import DYNAMIC_VERSION, STATIC_VERSION, Voter, VoterSet
+from ledgerstone.server.formatting.first_users import parse_first_users
 from ledgerstone.server.formatting.first_voters import OPTION, parse_first_voters
 from ledgerstone.uuid_text import random_uuid, uuid_from_text, uuid_to_text
 
@@ -29,6 +33,8 @@ class FormatOptions:
     has_no_initial_controllers: bool = False
     release: str | None = None
     features: Mapping[str, int] = field(default_factory=dict)
+    # Of `--add-scram`, as they were given: they hold passwords.
+    scram_users: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def ways(self) -> list[str]:
@@ -55,6 +61,12 @@ class FormatPlan:
     voters: VoterSet | None
     # The other log directories, each with the id that it gets.
     others: tuple[tuple[str, bytes], ...] = ()
+    scram_users: tuple[UserScramCredentialRecord, ...] = ()
+
+    @property
+    def first_records(self) -> list[MetadataRecord]:
+        """What the first leader of the cluster writes."""
+        return [*feature_records(self.features), *self.scram_users]
 
     @property
     def is_voter(self) -> bool:
@@ -71,17 +83,20 @@ def plan_format(config: BrokerConfig, options: FormatOptions, dice: Dice) -> For
         )
     _check_ways(config, options)
     voters, directory_id = _voters(config, options, dice)
+    features = initial_features(
+        options.features,
+        release=options.release,
+        kraft_version=STATIC_VERSION if cluster.voters else DYNAMIC_VERSION,
+    )
+    level = features[METADATA_VERSION_FEATURE]
     return FormatPlan(
         path=cluster.metadata_log_dir,
         cluster_id=_cluster_id(options, dice),
         is_new_cluster=options.cluster_id is None,
         node_id=config.node_id,
         directory_id=directory_id,
-        features=initial_features(
-            options.features,
-            release=options.release,
-            kraft_version=STATIC_VERSION if cluster.voters else DYNAMIC_VERSION,
-        ),
+        features=features,
+        scram_users=parse_first_users(options.scram_users, level, dice),
         voters=voters,
         others=tuple(
             (path, random_uuid(dice))

@@ -13,7 +13,6 @@ from ledgerstone.clock import Clock
 from ledgerstone.dataclasses import replace
 from ledgerstone.errors import StorageError
 from ledgerstone.fs import Filesystem, join
-from ledgerstone.metadata.releases import feature_records
 from ledgerstone.raft.control_batches import bootstrap_snapshot
 from ledgerstone.server.formatting.bootstrap_file import bootstrap_file
 from ledgerstone.server.formatting.plan import FormatPlan
@@ -122,8 +121,7 @@ def _is_own_snapshot(name: str) -> bool:
 
 def _write(fs: Filesystem, plan: FormatPlan, wall_ms: int) -> None:
     """Each file with its directory is durable before the next one begins."""
-    records = feature_records(plan.features)
-    bootstrap = bootstrap_file(records, wall_ms=wall_ms)
+    bootstrap = bootstrap_file(plan.first_records, wall_ms=wall_ms)
     write_atomically(fs, join(plan.path, BOOTSTRAP_CHECKPOINT), bootstrap)
     metadata = join(plan.path, METADATA_DIR)
     _clear(fs, metadata)
@@ -141,7 +139,7 @@ def _write_other(
     fs: Filesystem, plan: FormatPlan, path: str, directory_id: bytes, wall_ms: int
 ) -> None:
     """A log directory without the metadata log. It has the first records too, as in Kafka."""
-    bootstrap = bootstrap_file(feature_records(plan.features), wall_ms=wall_ms)
+    bootstrap = bootstrap_file(plan.first_records, wall_ms=wall_ms)
     write_atomically(fs, join(path, BOOTSTRAP_CHECKPOINT), bootstrap)
     meta = MetaProperties(
         cluster_id=plan.cluster_id, node_id=plan.node_id, directory_id=directory_id

@@ -32,7 +32,13 @@ from ledgerstone.protocol.messages.sasl_handshake import (
 )
 from ledgerstone.protocol.server_connection import ServerConnection
 from ledgerstone.security.accounts import new_nonce
-from ledgerstone.security.exchange import MAX_STEPS, Accepted, LoginRefused, ServerLogin
+from ledgerstone.security.exchange import (
+    MAX_STEPS,
+    OAUTHBEARER,
+    Accepted,
+    LoginRefused,
+    ServerLogin,
+)
 from ledgerstone.security.plain import PLAIN, PlainServer
 from ledgerstone.security.principal import Principal
 from ledgerstone.security.scram_keys import SCRAM_BY_TEXT
@@ -151,7 +157,10 @@ class Logins:
             lifetime_ms = self._complete(request, step) if isinstance(step, Accepted) else 0
         except LoginRefused as refused:
             return self._refuse(request, sasl, refused)
-        return SaslAuthenticateResponse(auth_bytes=step.data, session_lifetime_ms=lifetime_ms)
+        # A text also where nothing is wrong, as in Kafka.
+        return SaslAuthenticateResponse(
+            error_message="", auth_bytes=step.data, session_lifetime_ms=lifetime_ms
+        )
 
     # -- ends ---------------------------------------------------------------------------------
 
@@ -161,10 +170,8 @@ class Logins:
         assert sasl is not None
         principal = Principal("User", accepted.name)
         if sasl.before is not None and sasl.before.principal != principal:
-            reason = (
-                "Cannot change principals during re-authentication from "
-                f"{sasl.before.principal}: {principal}"
-            )
+            before, after = (".".join(each) for each in (sasl.before.principal, principal))
+            reason = f"Cannot change principals during re-authentication from {before}: {after}"
             raise LoginRefused(reason, reason)
         again, sasl.before, sasl.exchange = sasl.before is not None, None, None
         self._count("successful", again=again)(session.listener)
@@ -246,6 +253,11 @@ class Logins:
         if mechanism == PLAIN:
             assert listener.plain is not None
             return PlainServer(listener.plain)
+        if mechanism == OAUTHBEARER:
+            from ledgerstone.security.oauthbearer import OauthServer
+
+            assert listener.tokens is not None
+            return OauthServer(listener.tokens.rules, self._clock.now_ms)
         return ScramServer(
             SCRAM_BY_TEXT[mechanism],
             self._scram_users,

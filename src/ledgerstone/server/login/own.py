@@ -10,9 +10,12 @@ from ledgerstone.clock import Dice
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.config.listener_keys import listener_values
 from ledgerstone.errors import ConfigError
-from ledgerstone.security.accounts import CLIENT_MECHANISMS, Account, MakeLogin, login_maker
+from ledgerstone.security.accounts import Account, MakeLogin, login_maker
+from ledgerstone.security.plain import PLAIN
+from ledgerstone.security.scram_keys import SCRAM_BY_TEXT
 from ledgerstone.server.login.settings import jaas_key, jaas_of
 
+_MECHANISMS: Final = (PLAIN, *SCRAM_BY_TEXT)
 _BETWEEN_BROKERS: Final = "sasl.mechanism.inter.broker.protocol"
 _TO_CONTROLLERS: Final = "sasl.mechanism.controller.protocol"
 
@@ -30,8 +33,12 @@ def own_account(config: BrokerConfig, listener: str) -> Account:
     key = _TO_CONTROLLERS if is_controller else _BETWEEN_BROKERS
     values = listener_values(config.raw, listener)
     mechanism = values.get(key, "")
-    if mechanism not in CLIENT_MECHANISMS:
-        raise ConfigError(key, mechanism, f"must be one of {', '.join(CLIENT_MECHANISMS)}")
+    if mechanism not in _MECHANISMS:
+        raise ConfigError(key, mechanism, f"must be one of {', '.join(_MECHANISMS)}")
+    if is_controller and config.cluster.is_controller and mechanism in SCRAM_BY_TEXT:
+        # As in Kafka, where such a quorum starts and never elects anybody.
+        reason = "users of SCRAM are metadata, and voters log in before there is any: use PLAIN"
+        raise ConfigError(key, mechanism, reason)
     jaas = jaas_of(values, listener, mechanism)
     options = {} if jaas is None else jaas.options
     name, password = options.get("username"), options.get("password")

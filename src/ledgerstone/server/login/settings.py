@@ -5,21 +5,26 @@ nobody could log in with.
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.config.broker_keys import BROKER_KEYS
 from ledgerstone.config.listener_keys import listener_values
 from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import ConfigError
+from ledgerstone.security.exchange import OAUTHBEARER
 from ledgerstone.security.jaas import PLAIN_MODULE, JaasConfig, parse_jaas
 from ledgerstone.security.plain import PLAIN, PlainUsers
 from ledgerstone.security.scram_keys import SCRAM_BY_TEXT
 
+if TYPE_CHECKING:
+    from ledgerstone.security.tokens import TokenRules
+
 _ENABLED: Final = "sasl.enabled.mechanisms"
 _JAAS: Final = "sasl.jaas.config"
 _REAUTH: Final = "connections.max.reauth.ms"
-_OFFERED: Final = (PLAIN, *SCRAM_BY_TEXT)
+_OFFERED: Final = (PLAIN, *SCRAM_BY_TEXT, OAUTHBEARER)
+_OAUTH: Final = "sasl.oauthbearer."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +35,17 @@ class ListenerLogin:
     max_receive_bytes: int
     reauth_ms: Mapping[str, int]
     plain: PlainUsers | None
+    tokens: "TokenLogin | None" = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenLogin:
+    """Where the keys come from, and what is asked of tokens. Whoever fetches the keys puts them
+    into the rules; until then nobody is let in."""
+
+    rules: "TokenRules"
+    url: str
+    refresh_ms: int
 
 
 def listener_logins(config: BrokerConfig, key: bytes) -> dict[str, ListenerLogin]:
@@ -49,7 +65,37 @@ def _listener_login(config: BrokerConfig, name: str, key: bytes) -> ListenerLogi
         max_receive_bytes=_number(values, "", "sasl.server.max.receive.size"),
         reauth_ms={each: _number(values, each, _REAUTH) for each in mechanisms},
         plain=_plain_users(values, name, key) if PLAIN in mechanisms else None,
+        tokens=_token_login(values) if OAUTHBEARER in mechanisms else None,
     )
+
+
+def _token_login(values: Mapping[str, str]) -> TokenLogin:
+    # Takes cryptography with it, which a broker without tokens does without.
+    from ledgerstone.security.tokens import TokenKeys, TokenRules
+
+    url = _needed(values, "jwks.endpoint.url")
+    if not url.startswith(("https://", "file:///")):
+        raise ConfigError(f"{_OAUTH}jwks.endpoint.url", url, "must be https://… or file:///…")
+    audiences = _needed(values, "expected.audience").split(",")
+    rules = TokenRules(
+        keys=TokenKeys(),
+        issuer=_needed(values, "expected.issuer"),
+        audiences=tuple(each.strip() for each in audiences if each.strip()),
+        name_claim=values.get(f"{_OAUTH}sub.claim.name", "sub"),
+        scope_claim=values.get(f"{_OAUTH}scope.claim.name", "scope"),
+        clock_skew_ms=_number(values, "", f"{_OAUTH}clock.skew.seconds") * 1000,
+    )
+    refresh_ms = _number(values, "", f"{_OAUTH}jwks.endpoint.refresh.ms")
+    return TokenLogin(rules=rules, url=url, refresh_ms=refresh_ms)
+
+
+def _needed(values: Mapping[str, str], name: str) -> str:
+    """Without it anybody's token would do (CVE-2026-33557)."""
+    key = f"{_OAUTH}{name}"
+    text = values.get(f"oauthbearer.{key}", values.get(key, "")).strip()
+    if not text:
+        raise ConfigError(key, "", f"must be set where {OAUTHBEARER} is enabled")
+    return text
 
 
 def enabled_mechanisms(values: Mapping[str, str], listener: str) -> tuple[str, ...]:
