@@ -1,4 +1,4 @@
-"""The `authorised` stage: every request passes the rule of its API. Pure.
+"""The `authorised` stage: every request passes the rule of its API. Grade D, through the handlers.
 
 A broker without an authorizer has no such stage, and its handlers are called themselves.
 """
