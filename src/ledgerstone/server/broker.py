@@ -75,6 +75,7 @@ from ledgerstone.types import INT64_MAX, TopicPartition
 
 if TYPE_CHECKING:
     # A single node does without it.
+    from ledgerstone.server.auditing.auditor import Auditor
     from ledgerstone.server.broker_life.joining import ClusterMembership
 
 _LOG: Final = logging.getLogger(__name__)
@@ -122,6 +123,7 @@ class Broker:
     anatomy: AnatomyBook
     # None: everybody may do everything.
     authorizer: Authorizer | None = None
+    auditor: "Auditor | None" = None
     counters: Counters = field(default_factory=Counters)
     purgatory: Purgatory = field(default_factory=Purgatory)
     peers: Peers = field(init=False)
@@ -196,6 +198,9 @@ class Broker:
             anatomy=self.anatomy,
         )
         self.agents.add(self.markers)
+        if self.auditor is not None:
+            self.agents.add(self.auditor)
+            self.logins.on_failure = self.auditor.login_failed
         self.agents.add(self.verification)
         self.agents.add(self.producer_ids)
         self._add_quotas()

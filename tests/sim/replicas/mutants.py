@@ -29,6 +29,7 @@ from ledgerstone.server.handlers import fetch_reading, produce, produce_answers
 from ledgerstone.server.transactions.hosted_shard import HostedTransactions
 from ledgerstone.sim.replicas.cluster import run
 from ledgerstone.sim.replicas.scenario import draw, parse
+from ledgerstone.storage import deleted_files
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_reader import FetchIsolation, read
 from ledgerstone.storage.producer_replay import apply_batch
@@ -135,6 +136,27 @@ set min_isr 1
 3500 pause node=0 ms=4000
 7500 pause node=1 ms=4000
 10000 pause node=2 ms=3000
+"""
+# Keys are erased while one broker is away, and others lose their power.
+_ERASING = f"""{_BUSY}
+set brokers 4
+set controllers 1
+set replicas 3
+set min_isr 1
+set keepers 0
+set writers 0
+set readers 0
+set transactors 0
+set members 0
+set erasures 2
+set delete_retention_ms 0
+set segment_bytes 400
+set operations 0
+set delay_ms 5
+set fault_ms 26000
+4500 crash node=3 down=24000
+9000 power node=1 down=900 mode=none
+14000 power node=2 down=900 mode=none
 """
 
 
@@ -425,6 +447,13 @@ def tombstones_ignore_other_replicas(patch: Patch) -> None:
     patch.setattr(LeaderRemoval, "removable_to", removable_to)
 
 
+# -- erasures ---------------------------------------------------------------------------------
+
+
+def unlinks_are_not_synced(patch: Patch) -> None:
+    patch.setattr(deleted_files, "_sync", lambda fs, directory: None)
+
+
 MUTANTS = (
     Mutant("a leader commits what it has alone", leader_commits_alone),
     Mutant("one follower is enough to commit", fastest_follower_commits, _LAG),
@@ -457,6 +486,7 @@ MUTANTS = (
     Mutant("coordinators answer before commit", coordinators_answer_before_commit, _COORDINATORS),
     Mutant("coordinators serve before their log is committed", coordinators_load_halfway, _TWICE),
     Mutant("tombstones ignore other replicas", tombstones_ignore_other_replicas, _DELETES),
+    Mutant("unlinks are not synced before a receipt", unlinks_are_not_synced, _ERASING),
 )
 
 

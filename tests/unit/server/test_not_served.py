@@ -102,7 +102,7 @@ def test_at_first_there_are_no_quotas_and_no_credentials(client: Client) -> None
     ]
 
 
-@pytest.mark.parametrize("api_key", [51, 69, 71, 72, 77, 78])
+@pytest.mark.parametrize("api_key", [69, 71, 72, 77, 78])
 def test_what_would_change_or_promise_something_is_not_offered(
     client: Client, api_key: int
 ) -> None:

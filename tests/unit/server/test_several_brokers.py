@@ -97,7 +97,8 @@ def test_a_description_of_the_cluster_can_have_fenced_brokers(
 def test_replicas_that_a_client_cannot_reach_are_offline(
     cluster: InProcess, client: Client
 ) -> None:
-    change_partition(cluster, TopicPartition(TOPIC, 0), replicas=[1, 2, 3, 4], isr=[1, 2, 3, 4])
+    everyone = [1, 2, 3, 4]
+    change_partition(cluster, TopicPartition(TOPIC, 0), replicas=everyone, isr=everyone, leader=1)
     found = described(client)
     assert found.leader_id == 1
     assert found.replica_nodes == found.isr_nodes == [1, 2, 3, 4]

@@ -17,6 +17,7 @@ from ledgerstone.server.erasing.work import NotYet
 from ledgerstone.server.http.api import ApiCall
 from ledgerstone.server.http.server import HttpRequest, Page
 from ledgerstone.sim.clients.script import Resting, Script
+from ledgerstone.sim.clock import DEFAULT_START_MS
 from ledgerstone.sim.replicas.clients.reach import Reach
 from ledgerstone.sim.replicas.clients.writer import Writer
 from ledgerstone.sim.replicas.node import ClusterNode
@@ -26,6 +27,7 @@ from ledgerstone.sim.world import Violation
 _TRY_MS: Final = 100
 _CALL_MS: Final = 25_000
 _LOOK_MS: Final = 1_500
+_HOUR_MS: Final = 3_600_000
 _OK: Final = 200
 _NOT_FOUND: Final = 404
 _UNAVAILABLE: Final = 503
@@ -103,6 +105,9 @@ class ClusterEraser:
                 world.note(f"{erasure_id} is {found['stage']}")
                 return
             world.note(f"{erasure_id} {found['stage']}: {found['waits_for']} {found['blocked_by']}")
+            if (found["waits_until_ms"] or 0) > DEFAULT_START_MS + world.now_ms + _HOUR_MS:
+                world.mark("an erasure waits for days: a clock ran ahead")
+                return
             yield from self._give_up_disks(erasure_id, found["blocked_by"])
 
     def _give_up_disks(self, erasure_id: str, blocked_by: str | None) -> Script[None]:
