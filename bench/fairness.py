@@ -13,7 +13,7 @@ import multiprocessing
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from statistics import median
 from typing import Final, NamedTuple, Protocol
 
@@ -73,8 +73,8 @@ def produces(port: int, done: Count) -> None:
     load = produce_load("flood", 100_000, 1000)
     with RawClient(HOST, port) as client:
         while True:
-            client.exchange([load.frame] * 10, depth=5)
-            done.value += load.batch_bytes * 10 / 1e6
+            client.exchange([load.frame] * 5, depth=5)
+            done.value += load.batch_bytes * 5 / 1e6
 
 
 def fetches(port: int, done: Count) -> None:
@@ -144,15 +144,18 @@ class Seen(NamedTuple):
 
 
 @contextmanager
-def beside(greedy: tuple[Greedy, ...], port: int) -> Iterator[Count]:
+def beside(greedy: tuple[Greedy, ...], port: int) -> Iterator[list[Count]]:
     """Processes of their own, until the block ends."""
     context = multiprocessing.get_context("fork")
-    done: Count = context.Value("d", 0.0)
-    every = [context.Process(target=each, args=(port, done), daemon=True) for each in greedy]
+    counts: list[Count] = [context.Value("d", 0.0) for _ in greedy]
+    every = [
+        context.Process(target=each, args=(port, count), daemon=True)
+        for each, count in zip(greedy, counts, strict=True)
+    ]
     try:
         for each in every:
             each.start()
-        yield done
+        yield counts
     finally:
         for each in every:
             each.terminate()
@@ -160,12 +163,13 @@ def beside(greedy: tuple[Greedy, ...], port: int) -> Iterator[Count]:
 
 
 def measure(side: Contestant, greedy: tuple[Greedy, ...], seconds: float) -> Seen:
-    with beside(greedy, side.port) as done:
+    with beside(greedy, side.port) as counts:
         if greedy:
             time.sleep(WARM_UP_S)
-        before, began_s = done.value, time.perf_counter()
+        before, began_s = sum(each.value for each in counts), time.perf_counter()
         latency = produce_latency(side.bootstrap, "modest", rate=RATE, seconds=seconds)
-        greedy_per_s = (done.value - before) / (time.perf_counter() - began_s)
+        done = sum(each.value for each in counts) - before
+        greedy_per_s = done / (time.perf_counter() - began_s)
     return Seen(latency, greedy_per_s)
 
 
@@ -182,6 +186,13 @@ def prepare(side: Contestant) -> None:
     produce_latency(side.bootstrap, "modest", rate=RATE, seconds=WARM_UP_S)
 
 
+def measured(side: Contestant, seconds: float) -> Iterator[tuple[str, bool, Seen]]:
+    for load, (greedy, _) in LOADS.items():
+        for is_on in (False, True):
+            set_quotas(side, on=is_on)
+            yield load, is_on, measure(side, greedy, seconds)
+
+
 def run(*, rounds: int, seconds: float) -> str:
     jars = fetch_kafka()
     arena = Arena(jars=None if isinstance(jars, str) else jars, rounds=rounds, quick=False)
@@ -192,25 +203,17 @@ def run(*, rounds: int, seconds: float) -> str:
     if isinstance(jars, str):
         lines.insert(0, jars)
     found: dict[tuple[str, str, bool], list[Seen]] = {}
-    with scratch() as directory, ExitStack() as stack:
-        sides = arena.contestants(directory, may_freeze=True)
-        for side in sides:
-            stack.enter_context(started(side))
-            prepare(side)
-            side.freeze()
-        for number in range(rounds):
-            for load, (greedy, _) in LOADS.items():
-                for side in sides if number % 2 == 0 else sides[::-1]:
-                    side.thaw()
-                    for is_on in (False, True):
-                        set_quotas(side, on=is_on)
-                        key = load, side.name, is_on
-                        found.setdefault(key, []).append(measure(side, greedy, seconds))
-                    set_quotas(side, on=False)
-                    side.freeze()
-    for (load, name, is_on), seen in found.items():
-        p50, p99 = (median(getattr(each.latency, n) for each in seen) for n in ("p50", "p99"))
-        rate = median(each.greedy_per_s for each in seen)
+    with scratch() as directory:
+        # One after the other: a broker that was frozen meanwhile would have to catch up first.
+        for side in arena.contestants(directory, may_freeze=False):
+            with started(side):
+                prepare(side)
+                for _ in range(rounds):
+                    for load, is_on, seen in measured(side, seconds):
+                        found.setdefault((load, side.name, is_on), []).append(seen)
+    for (load, name, is_on), taken in found.items():
+        p50, p99 = (median(getattr(each.latency, n) for each in taken) for n in ("p50", "p99"))
+        rate = median(each.greedy_per_s for each in taken)
         unit = LOADS[load][1]
         did = f"{rate:,.1f} {unit}" if unit else ""
         words = "on" if is_on else "off"

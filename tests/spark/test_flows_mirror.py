@@ -23,6 +23,8 @@ from ledgerstone.pipeline.mirror.verifying import verify_mirror
 from ledgerstone.testing.broker import LedgerstoneBroker
 from ledgerstone.testing.cluster import LedgerstoneCluster
 from ledgerstone.testing.waiting import wait_until
+from tests.cluster.erasing_story import TOPIC as CUSTOMERS
+from tests.cluster.erasing_story import Story
 
 NAME = "eu-mirror"
 KEY = "alice@example.com"
@@ -390,3 +392,34 @@ def test_a_replica_that_died_after_removing_a_delete_is_not_trusted(
         one.start(dead)
         one.wait_in_sync(topic)
         assert mirror_round(spark, mirror).repaired == []
+
+
+def test_an_erasure_on_one_cluster_is_carried_to_another(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with (
+        LedgerstoneCluster(tmp_path / "one") as one,
+        LedgerstoneCluster(tmp_path / "two") as two,
+    ):
+        here, there = Story(one), Story(two)
+        here.topic(partitions=2, delete_retention_ms=60_000)
+        here.put((KEY, "secret"), ("other", "1"))
+        mirror = Mirror(
+            source=one.bootstrap,
+            target=two.bootstrap,
+            topics={CUSTOMERS: "copy"},
+            work=str(tmp_path / "work"),
+        )
+        mirror_round(spark, mirror)
+        erasure_id = here.erase(key=KEY, verifiers=[mirror.group])
+        here.run(erasure_id, until="tombstoned")
+
+        asked = wait_until(lambda: mirror_round(spark, mirror).erasures, "the target is asked")
+        there.run(asked[0].split()[-1])
+        told = wait_until(lambda: mirror_round(spark, mirror).erasures, "the source is told")
+        receipt = here.run(erasure_id)
+
+        assert f"{erasure_id}: clean: {asked[0].split()[-1]}, receipted" in told[0]
+        assert {each["status"] for each in receipt["outputs"]} == {"verified"}
+        assert receipt["stage"] == "receipted"
+        assert two.state("copy") == {b"other": b"1"}

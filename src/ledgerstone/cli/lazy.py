@@ -44,6 +44,7 @@ COMMANDS: Final = {
     ),
     "users": CommandPlace("users", "app", "List, add and remove users of SCRAM."),
     "acls": CommandPlace("acls", "app", "List, add and remove ACLs."),
+    "audit": CommandPlace("audit", "app", "Show and verify the audit log."),
     "quotas": CommandPlace("quotas", "app", "Show, set and remove quotas."),
     "configs": CommandPlace("configs", "app", "Show and change topic and broker settings."),
     "compact": CommandPlace(

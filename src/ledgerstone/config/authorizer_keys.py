@@ -29,6 +29,12 @@ AUTHORIZER_KEYS: Final = (
         "Whether a resource that no ACL speaks of is open to everybody.",
     ),
     text_key(
+        "ledgerstone.audit.dir",
+        None,
+        "Directory of the audit log: changes, before they are made, and denials. Unset: none is "
+        "kept.",
+    ),
+    text_key(
         "early.start.listeners",
         None,
         "No effect: listeners open once the ACLs are known, those of controllers before.",

@@ -74,6 +74,7 @@ class BrokerConfig:
     authorizer_class_name: str
     super_users: tuple[str, ...]
     allow_everyone_if_no_acl_found: bool
+    ledgerstone_audit_dir: str | None
 
     socket_request_max_bytes: int
     quota_window_num: int

@@ -34,6 +34,8 @@ class Agents:
         self.all: list[Agent] = [groups, transactions, housekeeping, erasing, cleaning, anatomy]
         # Agents that open connections, by the purpose that their `Dial` names.
         self.dialling: dict[str, DiallingAgent] = {}
+        # By that purpose: those whose deadlines an answer may bring closer; not listed: any.
+        self.concerned_by: dict[str, tuple[Agent, ...]] = {}
         # A result goes to each of these, in this order: the first one owns the effect.
         self._heard_by: dict[type[Effect], tuple[Agent, ...]] = {
             Flush: (housekeeping, cleaning),

@@ -50,6 +50,7 @@ from ledgerstone.storage.log_dirs import LogDirs
 from ledgerstone.uuid_text import random_uuid
 
 if TYPE_CHECKING:
+    from ledgerstone.server.auditing.auditor import Auditor
     from ledgerstone.server.login.key_fetching import KeyFetching
     from ledgerstone.server.tls_contexts import TlsContexts
 
@@ -126,12 +127,12 @@ def _compose(
         image=link.image,
         newest_image=lambda: link.image,
     )
-    authorizer = _authorizer(config)
+    authorizer, auditor = _authorizer(config), _auditor(config, world)
     broker = Broker(
         config=config,
         clock=world.clock,
         dice=world.dice,
-        dispatch=_dispatch(config, authorizer),
+        dispatch=_dispatch(config, authorizer, auditor),
         handled=HANDLED,
         controller_handled=CONTROLLER_HANDLED,
         log_dirs=log_dirs,
@@ -149,16 +150,23 @@ def _compose(
         near_tombstones=agents.near_tombstones,
         anatomy=agents.anatomy,
         authorizer=authorizer,
+        auditor=auditor,
     )
     if config.cluster.is_configured:
-        partitions.cleaning_knowledge = agents.cleaning.knowledge()
-        # A single node does without it, and without what it imports.
-        from ledgerstone.server.cluster_join import join_cluster
-
-        join_cluster(broker, advertised, offsets)
-        return broker
-    _begin_alone(broker)
+        _begin_in_cluster(broker, advertised, offsets)
+    else:
+        _begin_alone(broker)
     return broker
+
+
+def _begin_in_cluster(
+    broker: Broker, advertised: Sequence[Listener], offsets: ClusterOffsets
+) -> None:
+    broker.partitions.cleaning_knowledge = broker.cleaning.knowledge()
+    # A single node does without it, and without what it imports.
+    from ledgerstone.server.cluster_join import join_cluster
+
+    join_cluster(broker, advertised, offsets)
 
 
 def _authorizer(config: BrokerConfig) -> Authorizer | None:
@@ -169,13 +177,35 @@ def _authorizer(config: BrokerConfig) -> Authorizer | None:
     )
 
 
-def _dispatch(config: BrokerConfig, authorizer: Authorizer | None) -> Dispatch:
+def _auditor(config: BrokerConfig, world: Surroundings) -> "Auditor | None":
+    path = config.ledgerstone_audit_dir
+    if path is None:
+        return None
+    from ledgerstone.server.auditing.audit_file import AuditFile
+    from ledgerstone.server.auditing.auditor import Auditor
+
+    try:
+        file = AuditFile(world.fs, path, world.clock, world.dice, node_id=config.node_id)
+        auditor = Auditor(file, world.clock)
+        auditor.noted("start", "done", {"node_id": config.node_id}, sync=True)
+    except OSError as error:
+        raise ConfigError("ledgerstone.audit.dir", path, f"cannot be used: {error}") from error
+    return auditor
+
+
+def _dispatch(
+    config: BrokerConfig, authorizer: Authorizer | None, auditor: "Auditor | None"
+) -> Dispatch:
     stages = Stages()
     # A broker does without what it does not use, and without what that imports.
     if authorizer is not None:
         from ledgerstone.server.authorising.stage import authorised
 
         stages = stages._replace(authorised=authorised(authorizer))
+    if auditor is not None:
+        from ledgerstone.server.auditing.stage import audited
+
+        stages = stages._replace(audited=audited(auditor))
     if any(each.uses_sasl for each in config.listener_protocols.values()):
         from ledgerstone.server.login.stage import authenticated
 

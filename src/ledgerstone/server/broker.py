@@ -75,6 +75,7 @@ from ledgerstone.types import INT64_MAX, TopicPartition
 
 if TYPE_CHECKING:
     # A single node does without it.
+    from ledgerstone.server.auditing.auditor import Auditor
     from ledgerstone.server.broker_life.joining import ClusterMembership
 
 _LOG: Final = logging.getLogger(__name__)
@@ -86,7 +87,7 @@ _REQUESTS_PER_TURN: Final = 64
 _IDLE_CHECK_MS: Final = 1000
 # Between the last answer of a connection and its end.
 _LINGER_MS: Final = 50
-# APIs that make nothing due sooner when they are answered at once.
+# APIs that make nothing due sooner, but the end of their own waiting.
 _UNSCHEDULED: Final = (0, 1)
 # APIs whose requests are views of their frames; the others were copied out of them.
 _KEEPS_FRAME: Final = (0,)
@@ -122,6 +123,7 @@ class Broker:
     anatomy: AnatomyBook
     # None: everybody may do everything.
     authorizer: Authorizer | None = None
+    auditor: "Auditor | None" = None
     counters: Counters = field(default_factory=Counters)
     purgatory: Purgatory = field(default_factory=Purgatory)
     peers: Peers = field(init=False)
@@ -149,6 +151,8 @@ class Broker:
     _faults: LogThrottle = field(default_factory=LogThrottle)
     # `next_deadline_ms` may have come closer; the runtime sets it back when it has looked.
     may_be_due_sooner: bool = True
+    # When `tick` is called at the latest; kept by the runtime.
+    wakes_ms: int = INT64_MAX
     _idle_check_ms: int = 0
 
     def __post_init__(self) -> None:
@@ -194,6 +198,9 @@ class Broker:
             anatomy=self.anatomy,
         )
         self.agents.add(self.markers)
+        if self.auditor is not None:
+            self.agents.add(self.auditor)
+            self.logins.on_failure = self.auditor.login_failed
         self.agents.add(self.verification)
         self.agents.add(self.producer_ids)
         self._add_quotas()
@@ -437,7 +444,6 @@ class Broker:
         """When `tick` is due next, in monotonic time."""
         if self.partitions.backlog:
             return self.clock.monotonic_ms()
-        # Asked after every request that had to wait.
         parked_ms = self.purgatory.next_deadline_ms
         deadline_ms = INT64_MAX if parked_ms is None else parked_ms
         unmute_ms = self.peers.next_unmute_ms
@@ -448,6 +454,18 @@ class Broker:
             if other_ms is not None and other_ms < deadline_ms:
                 deadline_ms = other_ms
         return deadline_ms
+
+    def may_be_due_sooner_after(self, dial: Dial) -> bool:
+        """Whether an answer on a connection we opened may have brought `next_deadline_ms` closer.
+        Followers get one for every batch, so agents that it cannot concern are not asked."""
+        concerned = self.agents.concerned_by.get(dial.purpose)
+        if concerned is None or self.may_be_due_sooner or self.partitions.backlog:
+            return True
+        for agent in concerned:
+            due_ms = agent.next_deadline_ms
+            if due_ms is not None and due_ms < self.wakes_ms:
+                return True
+        return False
 
     @property
     def connection_count(self) -> int:
@@ -489,7 +507,8 @@ class Broker:
                 if request.api_key not in _KEEPS_FRAME:
                     wire.let_go_of_frame()
                 self.purgatory.park(request, answer)
-                self.may_be_due_sooner = True
+                if answer.deadline_ms < self.wakes_ms or request.api_key not in _UNSCHEDULED:
+                    self.may_be_due_sooner = True
                 continue
             if request.api_key not in _UNSCHEDULED:
                 self.may_be_due_sooner = True
@@ -637,7 +656,9 @@ class Broker:
                 self._end_parked(self.purgatory.wake(topic_partition))
             answered, self._answered = self._answered, {}
             for number in answered:
-                self._serve(self.peers.by_number[number])
+                peer = self.peers.by_number[number]
+                if peer.wire.has_news:
+                    self._serve(peer)
         if self.peers.starved and self.peers.memory.has_given_back:
             self._effects.extend(map(Resume, self.peers.take_resumable()))
         effects, self._effects = self._effects, []

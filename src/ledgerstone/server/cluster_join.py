@@ -7,6 +7,7 @@ from ledgerstone.server.broker import Broker
 from ledgerstone.server.broker_life.joining import ClusterMembership, membership_of
 from ledgerstone.server.controlling.composition import controlling_of
 from ledgerstone.server.login.own import own_login
+from ledgerstone.server.replicating.agent import PURPOSE
 from ledgerstone.server.tombstones.cluster_offsets import ClusterOffsets
 from ledgerstone.server.transactions.routing import route_transactions
 
@@ -42,6 +43,10 @@ def join_cluster(broker: Broker, advertised: Sequence[Listener], offsets: Cluste
         broker.isr.start()
     if membership.replicating is not None:
         membership.replicating.turn = broker
+        for calls in membership.calls:
+            if calls.purpose.startswith(PURPOSE):
+                concerned = (calls, membership.replicating, broker.directories)
+                broker.agents.concerned_by[calls.purpose] = concerned
         broker.following.replicating = membership.replicating
         broker.cleaning.on_cleaned = membership.replicating.report_changed
 

@@ -139,6 +139,12 @@ class ControllerLink:
     def subscriber(self, subscriber: MetadataSubscriber | None) -> None:
         self._committed.subscriber = subscriber
 
+    def forwards(self, client: Request | None) -> bool:
+        """Whether a request would be decided elsewhere, if it were made now. Nodes that use a
+        controller listener look for the active controller themselves."""
+        is_for_this_node = client is not None and client.session.is_controller_listener
+        return not self.is_active and self.forwarder is not None and not is_for_this_node
+
     # -- asking -------------------------------------------------------------------------------
 
     def ask(
@@ -153,12 +159,10 @@ class ControllerLink:
         them is true. `by_broker`: for a topic that the broker alone may make. `client`: the request
         of a client that this one is made for; None for what the broker wants itself."""
         if self._led_epoch is None:
-            # Nodes that use a controller listener look for the active one themselves.
-            is_for_this_node = client is not None and client.session.is_controller_listener
-            if self.forwarder is None or is_for_this_node:
-                on_answer(not_controller(request))
-            else:
+            if self.forwarder is not None and self.forwards(client):
                 self.forwarder.forward(request, on_answer, by_broker=by_broker, client=client)
+            else:
+                on_answer(not_controller(request))
             return
         quota = None
         if self.quotas is not None and client is not None and not by_broker:

@@ -253,22 +253,26 @@ class Runtime:
 
     def dial_ended(self, dial: Dial, result: Dialled | DialFailed) -> None:
         self._guarded(dial, partial(self._broker.completed, dial, result))
+        self._reschedule()
 
     def received_from_dialled(self, dial: Dial, number: int, data: memoryview) -> None:
-        ask = partial(self._broker.received_from_dialled, dial, number, data)
-        if not self._guarded(dial, ask):
-            self._dialling.lose(number, "its bytes could not be taken")
+        self._took(dial, number, partial(self._broker.received_from_dialled, dial, number, data))
 
     def room_for_dialled(self, dial: Dial, number: int) -> memoryview | None:
         return self._broker.room_for_dialled(dial, number)
 
     def filled_dialled(self, dial: Dial, number: int, count: int) -> None:
-        ask = partial(self._broker.filled_dialled, dial, number, count)
+        self._took(dial, number, partial(self._broker.filled_dialled, dial, number, count))
+
+    def _took(self, dial: Dial, number: int, ask: Callable[[], list[Effect]]) -> None:
         if not self._guarded(dial, ask):
             self._dialling.lose(number, "its bytes could not be taken")
+        elif self._broker.may_be_due_sooner_after(dial):
+            self._reschedule()
 
     def lost_dialled(self, dial: Dial, number: int, reason: str) -> None:
         self._guarded(dial, partial(self._broker.lost_dialled, dial, number, reason))
+        self._reschedule()
 
     def _guarded(self, dial: Dial, ask: Callable[[], list[Effect]]) -> bool:
         """A border: a fault of ours costs the connection that met it, and no other."""
@@ -278,7 +282,6 @@ class Runtime:
             kind = f"dialled connection failed {type(error).__name__}"
             self._reporting.fault(kind, f"{dial.host}:{dial.port}")
             return False
-        self._reschedule()
         return True
 
     # -- time ---------------------------------------------------------------------------------
@@ -291,14 +294,16 @@ class Runtime:
 
     def _reschedule(self) -> None:
         """One timer, for the broker's next deadline; moved only when that comes earlier."""
-        self._broker.may_be_due_sooner = False
-        delay_s = max(self._broker.next_deadline_ms - self._broker.clock.monotonic_ms(), 0) / 1000
-        due = self._loop.time() + delay_s
+        broker = self._broker
+        broker.may_be_due_sooner = False
+        due_ms = broker.next_deadline_ms
+        due = self._loop.time() + max(due_ms - broker.clock.monotonic_ms(), 0) / 1000
         if self._timer is not None:
             if not self._timer.cancelled() and self._timer.when() <= due + 0.0005:
                 return
             self._timer.cancel()
         self._timer = self._loop.call_at(due, self._tick)
+        broker.wakes_ms = due_ms
 
     def _tick(self) -> None:
         self._timer = None

@@ -1,4 +1,4 @@
-"""Stages that a request passes before its handler: authenticated, authorised, quota. Pure.
+"""Stages that a request passes before its handler: authenticated, authorised, audited, quota. Pure.
 
 A stage wraps a handler once, at the first request for it, and may leave an API alone by returning
 its handler as it is. Stages that are off cost nothing.
@@ -24,6 +24,7 @@ class Stages(NamedTuple):
 
     authenticated: Stage[Any] | None = None
     authorised: Stage[Any] | None = None
+    audited: Stage[Any] | None = None
     quota: Stage[Any] | None = None
 
 

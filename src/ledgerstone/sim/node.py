@@ -379,12 +379,14 @@ class Node:
     def _reschedule(self) -> None:
         assert self.broker is not None
         self.broker.may_be_due_sooner = False
-        due_ms = self.world.now_ms + self.clock.world_ms_until(self.broker.next_deadline_ms)
+        deadline_ms = self.broker.next_deadline_ms
+        due_ms = self.world.now_ms + self.clock.world_ms_until(deadline_ms)
         if self._timer is not None:
             if self._timer.action is not None and self._timer.at_ms <= due_ms:
                 return
             self._timer.cancel()
         self._timer = self.world.at(due_ms, f"{self.name} tick", self._tick)
+        self.broker.wakes_ms = deadline_ms
 
     def _tick(self) -> None:
         self.ticks += 1

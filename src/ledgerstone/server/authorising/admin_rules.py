@@ -43,7 +43,7 @@ def create_topics(call: GuardedCall) -> Answer:
     create = AclOperation.CREATE
     times = Counter(each.name for each in message.topics)
     refused: list[str] = []
-    if not call.may_on_cluster(create):
+    if not call.sees_on_cluster(create):
         refused = [
             name
             for name, count in times.items()
@@ -59,8 +59,8 @@ def create_topics(call: GuardedCall) -> Answer:
 
     def finish(response: CreateTopicsResponse) -> CreateTopicsResponse:
         for topic in response.topics:
-            if not topic.error_code and not call.may_on_topic(
-                AclOperation.DESCRIBE_CONFIGS, topic.name
+            if not topic.error_code and not call.sees(
+                AclOperation.DESCRIBE_CONFIGS, AclResourceType.TOPIC, topic.name
             ):
                 topic.topic_config_error_code = TOPIC_DENIED
                 topic.num_partitions = topic.replication_factor = -1
@@ -73,7 +73,7 @@ def create_topics(call: GuardedCall) -> Answer:
 
 def delete_topics(call: GuardedCall) -> Answer:
     """DELETE on the cluster, or DESCRIBE and DELETE on the topic."""
-    if call.may_on_cluster(AclOperation.DELETE) or not call.broker.config.delete_topic_enable:
+    if call.sees_on_cluster(AclOperation.DELETE) or not call.broker.config.delete_topic_enable:
         return call.pass_on()
     message: DeleteTopicsRequest = call.message
     named = [*message.topic_names, *(each.name for each in message.topics if each.name)]

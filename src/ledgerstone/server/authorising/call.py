@@ -12,23 +12,11 @@ from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.security.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from ledgerstone.security.authorizer import Rights
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.groups.no_coordinator import NO_COORDINATOR, refusal_of
-from ledgerstone.server.request import Answer, Encoded, InnerRequest, Parked, Request
+from ledgerstone.server.part_of_request import Finish, pass_part_on
+from ledgerstone.server.request import Answer, Request
 from ledgerstone.server.stages import Handler
 
 T = TypeVar("T")
-# Takes the answer of the API's own class.
-Finish = Callable[[Any], ApiMessage]
-
-
-@dataclass(slots=True, eq=False, kw_only=True)
-class PartOfRequest(InnerRequest):
-    """What is left of a request; `finish` adds what was taken away to the answer."""
-
-    finish: Finish
-
-    def wrapped(self, response: ApiMessage) -> ApiMessage:
-        return self.finish(response)
 
 
 @dataclass(slots=True, eq=False)
@@ -46,19 +34,34 @@ class GuardedCall:
         return self.request.api_version
 
     def may(self, operation: AclOperation, resource_type: AclResourceType, name: str) -> bool:
+        """For what was asked for. A no is written down where there is an audit log."""
+        if self.rights.may(operation, resource_type, name):
+            return True
+        if self.broker.auditor is not None:
+            self.broker.auditor.denied(self.request, operation, resource_type, name)
+        return False
+
+    def sees(self, operation: AclOperation, resource_type: AclResourceType, name: str) -> bool:
+        """For what is only left out, or may be allowed by another right."""
         return self.rights.may(operation, resource_type, name)
 
     def may_on_cluster(self, operation: AclOperation) -> bool:
-        return self.rights.may(operation, AclResourceType.CLUSTER, CLUSTER_NAME)
+        return self.may(operation, AclResourceType.CLUSTER, CLUSTER_NAME)
 
     def may_on_topic(self, operation: AclOperation, name: str) -> bool:
-        return self.rights.may(operation, AclResourceType.TOPIC, name)
+        return self.may(operation, AclResourceType.TOPIC, name)
 
     def may_on_group(self, operation: AclOperation, name: str) -> bool:
-        return self.rights.may(operation, AclResourceType.GROUP, name)
+        return self.may(operation, AclResourceType.GROUP, name)
 
     def may_on_transactions_of(self, operation: AclOperation, name: str) -> bool:
-        return self.rights.may(operation, AclResourceType.TRANSACTIONAL_ID, name)
+        return self.may(operation, AclResourceType.TRANSACTIONAL_ID, name)
+
+    def sees_on_cluster(self, operation: AclOperation) -> bool:
+        return self.sees(operation, AclResourceType.CLUSTER, CLUSTER_NAME)
+
+    def sees_topic(self, name: str) -> bool:
+        return self.sees(AclOperation.DESCRIBE, AclResourceType.TOPIC, name)
 
     def split(
         self, items: Iterable[T], operation: AclOperation, name_of: Callable[[T], str]
@@ -75,29 +78,7 @@ class GuardedCall:
         asked = self.message if message is None else message
         if finish is None:
             return self.handler(self.broker, self.request, asked)
-        request = self.request
-        part = PartOfRequest(
-            request.connection,
-            request.api_key,
-            request.api_version,
-            request.correlation_id,
-            request.client_id,
-            request.session,
-            request.received_ms,
-            outer=request,
-            finish=finish,
-        )
-        try:
-            answer = self.handler(self.broker, part, asked)
-        except NO_COORDINATOR as error:
-            refusal = refusal_of(asked, error.code, request.api_version)
-            if refusal is None:
-                raise
-            return finish(refusal)
-        if isinstance(answer, Parked):
-            return answer.with_answer(finish)
-        assert not isinstance(answer, bytes | Encoded), "encoded before it was whole"
-        return finish(answer) if isinstance(answer, ApiMessage) else answer
+        return pass_part_on(self.broker, self.request, asked, self.handler, finish)
 
 
 Rule = Callable[[GuardedCall], Answer]

@@ -20,7 +20,7 @@ def needs(operation: AclOperation, *others: AclOperation, rest: Rule = open_to_a
     wanted = (operation, *others)
 
     def rule(call: GuardedCall) -> Answer:
-        if any(call.may_on_cluster(each) for each in wanted):
+        if any(call.sees_on_cluster(each) for each in wanted[1:]) or call.may_on_cluster(operation):
             return rest(call)
         return refused_by_cluster(call.message, call.version)
 
@@ -29,7 +29,7 @@ def needs(operation: AclOperation, *others: AclOperation, rest: Rule = open_to_a
 
 def cluster_bits(call: GuardedCall) -> int:
     """What an answer shows of the cluster; nothing to those who may not describe it."""
-    if not call.may_on_cluster(AclOperation.DESCRIBE):
+    if not call.sees_on_cluster(AclOperation.DESCRIBE):
         return 0
     return call.rights.shown_bits(AclResourceType.CLUSTER, CLUSTER_NAME)
 
@@ -49,13 +49,13 @@ def describe_cluster(call: GuardedCall) -> Answer:
 
 def list_groups(call: GuardedCall) -> Answer:
     """All of them, or those that the principal may describe."""
-    if call.may_on_cluster(AclOperation.DESCRIBE):
+    if call.sees_on_cluster(AclOperation.DESCRIBE):
         return call.pass_on()
 
     def finish(response: ListGroupsResponse) -> ListGroupsResponse:
-        describe = AclOperation.DESCRIBE
+        describe, group = AclOperation.DESCRIBE, AclResourceType.GROUP
         response.groups = [
-            each for each in response.groups if call.may_on_group(describe, each.group_id)
+            each for each in response.groups if call.sees(describe, group, each.group_id)
         ]
         return response
 

@@ -73,7 +73,7 @@ def _not_to_create(call: GuardedCall, message: MetadataRequest) -> list[str]:
     """Topics that do not exist, would be created, and may not be."""
     missing = to_create(call.broker, call.request, message)
     create = AclOperation.CREATE
-    if not missing or call.may_on_cluster(create):
+    if not missing or call.sees_on_cluster(create):
         return []
     return [name for name in missing if not call.may_on_topic(create, name)]
 
@@ -84,11 +84,8 @@ def _shown(
     response: MetadataResponse,
     refused: list[MetadataResponseTopic],
 ) -> MetadataResponse:
-    describe = AclOperation.DESCRIBE
     if wants_all(call.request, message):
-        response.topics = [
-            each for each in response.topics if call.may_on_topic(describe, each.name or "")
-        ]
+        response.topics = [each for each in response.topics if call.sees_topic(each.name or "")]
     if message.include_topic_authorized_operations:
         for topic in response.topics:
             if topic.name is not None:
@@ -118,9 +115,7 @@ def describe_topic_partitions(call: GuardedCall) -> Answer:
     names = dict.fromkeys(each.name for each in message.topics)
     describe = AclOperation.DESCRIBE
     refused = sorted(each for each in names if not call.may_on_topic(describe, each))
-    allowed = [
-        each for each in names or call.broker.image.topics if call.may_on_topic(describe, each)
-    ]
+    allowed = [each for each in names or call.broker.image.topics if call.sees_topic(each)]
     answers = [
         DescribeTopicPartitionsResponseTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, each)
         for each in refused

@@ -4,7 +4,7 @@ through the handler.
 Where all offsets of a group were asked for, topics that may not be described are left out.
 """
 
-from typing import Final, Protocol
+from typing import Final
 
 from ledgerstone.protocol.message import replace
 from ledgerstone.protocol.messages.offset_fetch import (
@@ -29,18 +29,10 @@ _FIRST_VERSION_WITH_GROUPS: Final = 8
 _FIRST_VERSION_WITH_ERROR: Final = 2
 
 
-class NamedTopic(Protocol):
-    name: str
-
-
 def offset_fetch(call: GuardedCall) -> Answer:
     if call.version >= _FIRST_VERSION_WITH_GROUPS:
         return _groups(call, call.message)
     return _one_group(call, call.message)
-
-
-def _may_describe(call: GuardedCall, topic: NamedTopic) -> bool:
-    return call.may_on_topic(AclOperation.DESCRIBE, topic.name)
 
 
 # -- several groups ---------------------------------------------------------------------------
@@ -57,10 +49,8 @@ def _groups(call: GuardedCall, message: OffsetFetchRequest) -> Answer:
             continue
         topics = group.topics
         if topics is not None:
-            hidden[group.group_id] = [
-                _refused(each) for each in topics if not _may_describe(call, each)
-            ]
-            topics = [each for each in topics if _may_describe(call, each)]
+            topics, refused = call.split(topics, AclOperation.DESCRIBE, lambda each: each.name)
+            hidden[group.group_id] = [_refused(each) for each in refused]
         asked.append(replace(group, topics=topics))
 
     def finish(response: OffsetFetchResponse) -> OffsetFetchResponse:
@@ -70,7 +60,7 @@ def _groups(call: GuardedCall, message: OffsetFetchRequest) -> Answer:
             if group.group_id in hidden:
                 group.topics += hidden[group.group_id]
             else:
-                group.topics = [each for each in group.topics if _may_describe(call, each)]
+                group.topics = [each for each in group.topics if call.sees_topic(each.name)]
         response.groups += denied
         return response
 
@@ -97,12 +87,8 @@ def _one_group(call: GuardedCall, message: OffsetFetchRequest) -> Answer:
         return _group_refused(call, message)
     if message.topics is None:
         return call.pass_on(finish=lambda response: _without_hidden(call, response))
-    allowed = [each for each in message.topics if _may_describe(call, each)]
-    hidden = [
-        _refused_topic(each, TOPIC_DENIED)
-        for each in message.topics
-        if not _may_describe(call, each)
-    ]
+    allowed, refused = call.split(message.topics, AclOperation.DESCRIBE, lambda each: each.name)
+    hidden = [_refused_topic(each, TOPIC_DENIED) for each in refused]
     if not hidden:
         return call.pass_on()
 
@@ -122,7 +108,7 @@ def _group_refused(call: GuardedCall, message: OffsetFetchRequest) -> OffsetFetc
 
 
 def _without_hidden(call: GuardedCall, response: OffsetFetchResponse) -> OffsetFetchResponse:
-    response.topics = [each for each in response.topics if _may_describe(call, each)]
+    response.topics = [each for each in response.topics if call.sees_topic(each.name)]
     return response
 
 

@@ -1,4 +1,4 @@
-"""The `authorised` stage: every request passes the rule of its API. Pure.
+"""The `authorised` stage: every request passes the rule of its API. Grade D, through the handlers.
 
 A broker without an authorizer has no such stage, and its handlers are called themselves.
 """
@@ -13,7 +13,7 @@ from ledgerstone.server.stages import Handler, Stage
 
 
 def authorised(authorizer: Authorizer) -> Stage[Broker]:
-    """A handler without a rule is a KeyError when the broker is composed."""
+    """A handler without a rule is a KeyError, and serves nobody."""
 
     def stage(api_key: int, handler: Handler[Broker]) -> Handler[Broker]:
         for_clients, for_controllers = RULES.get(api_key), CONTROLLER_RULES.get(api_key)
@@ -28,7 +28,7 @@ def authorised(authorizer: Authorizer) -> Stage[Broker]:
                 rights = session.rights = authorizer.rights_of(session.principal, session.host)
             rule = for_controllers if session.is_controller_listener else for_clients
             assert rule is not None, api_key
-            if is_decided_by_controller and _is_forwarded(broker, request):
+            if is_decided_by_controller and broker.controller_link.forwards(request):
                 # The controller knows of the newest ACLs, and is told who asks.
                 return handler(broker, request, message)
             return rule(GuardedCall(broker, request, message, rights, handler))
@@ -36,10 +36,3 @@ def authorised(authorizer: Authorizer) -> Stage[Broker]:
         return check
 
     return stage
-
-
-def _is_forwarded(broker: Broker, request: Request) -> bool:
-    """As `ControllerLink.ask` decides it, in the same turn."""
-    link = broker.controller_link
-    is_for_this_node = request.session.is_controller_listener
-    return not link.is_active and link.forwarder is not None and not is_for_this_node

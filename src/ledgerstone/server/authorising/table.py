@@ -1,7 +1,7 @@
 """Which rights each API asks for. Grade D, through the handlers.
 
-The table is the whole of it: every handler has an entry, and a broker with a handler that has none
-does not start. tests/compat/test_authorization_matrix.py compares it with Apache Kafka.
+The table is the whole of it: every handler has an entry; one without serves nobody.
+tests/compat/test_authorization_matrix.py compares it with Apache Kafka.
 """
 
 from collections.abc import Mapping

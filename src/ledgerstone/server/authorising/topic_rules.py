@@ -50,7 +50,7 @@ def each_topic_needs(
     """For requests with `topics` that are answered one by one, in `topics` of their answer."""
 
     def rule(call: GuardedCall) -> Answer:
-        if unless_on_cluster is not None and call.may_on_cluster(unless_on_cluster):
+        if unless_on_cluster is not None and call.sees_on_cluster(unless_on_cluster):
             return call.pass_on()
         topics = call.message.topics
         allowed, refused = call.split(topics, operation, _name_of)

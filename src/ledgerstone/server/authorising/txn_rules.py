@@ -57,8 +57,8 @@ def init_producer_id(call: GuardedCall) -> Answer:
         is_allowed = call.may_on_transactions_of(write, message.transactional_id)
     else:
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-        is_allowed = call.may_on_cluster(AclOperation.IDEMPOTENT_WRITE) or call.rights.may_on_some(
-            write, AclResourceType.TOPIC
+        is_allowed = call.rights.may_on_some(write, AclResourceType.TOPIC) or call.may_on_cluster(
+            AclOperation.IDEMPOTENT_WRITE
         )
     if is_allowed:
         return call.pass_on()
@@ -126,27 +126,21 @@ def describe_transactions(call: GuardedCall) -> Answer:
     message: DescribeTransactionsRequest = call.message
     describe = AclOperation.DESCRIBE
 
-    def is_hidden(transactional_id: str) -> bool:
-        # The empty one is refused for what it is.
-        may = call.may_on_transactions_of(describe, transactional_id)
-        return bool(transactional_id) and not may
-
-    ids = message.transactional_ids
-    answers = [
-        DescribeTransactionsTransactionState(TRANSACTIONS_DENIED, each)
-        for each in ids
-        if is_hidden(each)
+    # The empty one is refused for what it is.
+    hidden = [
+        each
+        for each in message.transactional_ids
+        if each and not call.may_on_transactions_of(describe, each)
     ]
+    answers = [DescribeTransactionsTransactionState(TRANSACTIONS_DENIED, each) for each in hidden]
 
     def finish(response: DescribeTransactionsResponse) -> DescribeTransactionsResponse:
         for state in response.transaction_states:
-            state.topics = [
-                each for each in state.topics if call.may_on_topic(describe, each.topic)
-            ]
+            state.topics = [each for each in state.topics if call.sees_topic(each.topic)]
         response.transaction_states += answers
         return response
 
-    rest = [each for each in ids if not is_hidden(each)]
+    rest = [each for each in message.transactional_ids if each not in hidden]
     return call.pass_on(replace(message, transactional_ids=rest), finish)
 
 
@@ -155,7 +149,9 @@ def list_transactions(call: GuardedCall) -> Answer:
         response.transaction_states = [
             each
             for each in response.transaction_states
-            if call.may_on_transactions_of(AclOperation.DESCRIBE, each.transactional_id)
+            if call.sees(
+                AclOperation.DESCRIBE, AclResourceType.TRANSACTIONAL_ID, each.transactional_id
+            )
         ]
         return response
 

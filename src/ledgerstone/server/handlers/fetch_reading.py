@@ -30,7 +30,7 @@ from ledgerstone.replication.leader import Leader
 from ledgerstone.replication.partition import Partition
 from ledgerstone.replication.partition_removal import FollowerReport
 from ledgerstone.replication.replica_selector import replica_in_rack
-from ledgerstone.security.acl import AclOperation
+from ledgerstone.security.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from ledgerstone.security.authorizer import Rights
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.request import Request
@@ -43,6 +43,8 @@ _CONSUMER: Final = -1
 ISOLATION_LEVELS: Final = {0: FetchIsolation.HIGH_WATERMARK, 1: FetchIsolation.TXN_COMMITTED}
 # Kafka finds these out before it reads, and says "no aborted transactions" instead of nothing.
 _UNKNOWN: Final = (UnknownTopicOrPartition, UnknownTopicId, TopicAuthorizationFailed)
+
+_CLUSTER_ACTION: Final = (AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME)
 
 Find = Callable[[TopicPartition], Partition | None]
 
@@ -57,30 +59,40 @@ class Reader(NamedTuple):
     # Consumers that know of racks may read from followers.
     is_for_leader: bool
     listener: str
-    rights: Rights | None
+    request: Request
     rack: str = ""
     # Of live brokers that a consumer with a rack can reach, if replicas are chosen by rack.
     racks: Mapping[int, str | None] | None = None
 
     @property
+    def rights(self) -> Rights | None:
+        return self.request.session.rights
+
+    @property
     def is_impostor(self) -> bool:
         """Says that it is a replica, and is no broker."""
+        rights = self.rights
         return (
             self.is_follower
-            and self.rights is not None
-            and not self.rights.may_on_cluster(AclOperation.CLUSTER_ACTION)
+            and rights is not None
+            and not rights.may_on_cluster(AclOperation.CLUSTER_ACTION)
         )
 
     def check_may_read(self, broker: Broker, key: PartitionKey) -> None:
         """An id that nobody has is unknown to everybody, but for impostors."""
-        if self.rights is None:
+        rights = self.rights
+        if rights is None:
             return
         if self.is_impostor:
-            raise TopicAuthorizationFailed("a replica without CLUSTER_ACTION on the cluster")
-        if not self.is_follower:
-            found = name_of(broker, key)
-            if found is not None and not self.rights.may_on_topic(AclOperation.READ, found.topic):
-                raise TopicAuthorizationFailed(f"no READ on {found.topic}")
+            operation, kind, name = _CLUSTER_ACTION
+        else:
+            found = None if self.is_follower else name_of(broker, key)
+            if found is None or rights.may_on_topic(AclOperation.READ, found.topic):
+                return
+            operation, kind, name = AclOperation.READ, AclResourceType.TOPIC, found.topic
+        if broker.auditor is not None:
+            broker.auditor.denied(self.request, operation, kind, name)
+        raise TopicAuthorizationFailed(f"no {operation.name} on {name}")
 
 
 class Found(NamedTuple):
@@ -113,7 +125,7 @@ def reader_of(broker: Broker, request: Request, message: FetchRequest) -> Reader
         FetchIsolation.LOG_END if is_follower else isolation,
         is_follower or version < _FIRST_VERSION_WITH_RACK,
         listener,
-        request.session.rights,
+        request,
         message.rack_id,
         racks,
     )

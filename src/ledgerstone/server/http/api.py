@@ -94,10 +94,25 @@ class ApiCall:
         self._request = request
         self._is_routed = is_routed
         self._retried: Retried | None = None
+        self._is_written_down = False
+
+    def _write_down(self) -> None:
+        """In the audit log, before it is done, and once. Paths have no keys in them."""
+        auditor, request = self._broker.auditor, self._request
+        if auditor is None or self._is_written_down or not self._is_routed:
+            return
+        if request.method != "POST" or reads_only(request.path):
+            return
+        try:
+            auditor.noted("http.change", "asked", {"path": request.path}, sync=True)
+        except OSError as error:
+            raise Refused(503, f"the audit log cannot be written: {error}") from error
+        self._is_written_down = True
 
     def attempt(self) -> Page:
         """NotYet where it has to be tried again."""
         try:
+            self._write_down()
             if self._retried is None:
                 path = self._request.path.removeprefix(PREFIX)
                 parts = [unquote(part) for part in path.split("/")]

@@ -84,6 +84,8 @@ class Logins:
         self._scram_users = KnownScramUsers(image)
         self._scram_secret = _shared_secret(config) or dice.random_bytes(_SECRET_BYTES)
         self._lines = LogThrottle()
+        # Hears of host, listener and mechanism of each login that failed.
+        self.on_failure: Callable[[str, str, str], None] | None = None
 
     def admitted(self, peer: Peer, now_ms: int) -> None:
         """A connection to a listener that asks for a login."""
@@ -228,6 +230,8 @@ class Logins:
         assert sasl is not None
         sasl.exchange = None
         self._count("failed", again=sasl.before is not None)(session.listener)
+        if self.on_failure is not None:
+            self.on_failure(session.host, session.listener, sasl.mechanism or "none")
         suppressed = self._lines.admit(session.listener, now_ms)
         if suppressed is not None:
             _LOG.info(

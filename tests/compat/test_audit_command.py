@@ -1,0 +1,44 @@
+"""`ledgerstone audit` on the files of a broker that ran."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.kit import command_line
+from tests.kit.broker import BrokerProcess
+
+
+def _run(*arguments: str) -> tuple[int, list[dict[str, Any]]]:
+    done = command_line.ledgerstone("audit", *arguments)
+    return done.code, [json.loads(line) for line in done.stdout.splitlines() if line[:1] == "{"]
+
+
+def test_log_is_verified_shown_redacted_and_broken(tmp_path: Path) -> None:
+    audit = tmp_path / "audit"
+    settings = {"ledgerstone.audit.dir": str(audit)}
+    home = tmp_path / "broker"
+    home.mkdir()
+    with BrokerProcess(home, settings=settings) as broker:
+        here = {"LEDGERSTONE_BOOTSTRAP": broker.bootstrap}
+        for name in ("tea", "coffee"):
+            done = command_line.ledgerstone("topics", "create", name, environment=here)
+            assert done.code == 0, done.stderr
+        code, (whole,) = _run("verify", str(audit), "--json")
+        shown = _run("show", str(audit), "--kind", "topic", "--json")[1]
+
+    assert (code, whole["ok"], whole["last"]) == (0, True, 5)
+    assert [each["what"] for each in shown if each["outcome"] == "asked"] == [["tea"], ["coffee"]]
+    assert shown[0]["who"]["principal"] == "User:ANONYMOUS"
+    (file,) = audit.iterdir()
+    assert file.stat().st_mode & 0o077 == 0
+    assert _run("redact", str(audit), "2")[0] == 2, "the broker may be writing"
+    assert _run("redact", str(audit), "2", "--stopped")[0] == 0
+    assert _run("verify", str(audit), "--json", "--expect", whole["head"])[1][0]["redacted"] == 1
+    assert "(redacted)" in command_line.ledgerstone("audit", "show", str(audit)).stdout
+    kept = file.read_bytes()
+    file.write_bytes(b"".join(kept.splitlines(keepends=True)[:-1]))
+    code, (cut,) = _run("verify", str(audit), "--json", "--expect", whole["head"])
+    assert (code, cut["ok"]) == (1, False)
+    file.write_bytes(kept.replace(b'"what":["coffee"]', b'"what":["cocoa."]'))
+    code, (changed,) = _run("verify", str(audit), "--json")
+    assert (code, changed["line"]) == (1, 4)

@@ -1,0 +1,93 @@
+"""The audit file dies at each of its operations, in every way, and loses nothing synced."""
+
+import contextlib
+import errno
+
+import pytest
+
+from ledgerstone.security.audit_chain import AuditEvent, ChainEnd, verified
+from ledgerstone.server.auditing import audit_file
+from ledgerstone.server.auditing.audit_file import AuditFile, audit_files, lines_of
+from ledgerstone.sim.clock import VirtualClock
+from ledgerstone.sim.dice import SeededDice
+from ledgerstone.sim.filesystem import SimFilesystem, SimulatedCrash
+from ledgerstone.sim.platter import PowerLoss
+
+DIRECTORY = "/var/audit"
+
+
+class _Story:
+    """Appends lines, every second one synced; knows which of them were promised."""
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock(start_ms=0)
+        self.fs = SimFilesystem(dice=SeededDice("disk"), clock=self.clock)
+        self.promised = 0
+
+    def open(self) -> AuditFile:
+        return AuditFile(self.fs, DIRECTORY, self.clock, SeededDice("salt"), node_id=1)
+
+    def run(self) -> None:
+        file = self.open()
+        for number in range(12):
+            event = AuditEvent("k", "asked", {"principal": "User:a"}, {"number": number})
+            file.append(event, sync=number % 2 == 1)
+            if number % 2 == 1:
+                self.promised = file.link.seq
+
+    def numbers(self) -> list[int]:
+        lines = [
+            line
+            for path in audit_files(self.fs, DIRECTORY)
+            for line in lines_of(self.fs.open(path))
+        ]
+        return [link.seq for _, link in verified(lines, ChainEnd())]
+
+
+@pytest.fixture(autouse=True)
+def _small_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_file, "ROLL_BYTES", 1_500)
+
+
+def _operations() -> int:
+    story = _Story()
+    story.run()
+    return story.fs.operation_count
+
+
+@pytest.mark.parametrize("torn", [False, True])
+@pytest.mark.parametrize("loss", [None, "none", "random", "all"])
+def test_every_death_leaves_a_whole_chain_with_all_that_was_synced(
+    loss: PowerLoss | None, torn: bool
+) -> None:
+    for number in range(1, _operations() + 1):
+        story = _Story()
+        story.fs.crash_at(number, torn=torn)
+        with contextlib.suppress(SimulatedCrash):
+            story.run()
+        story.fs.kill() if loss is None else story.fs.power_loss(loss)
+        story.fs.clear_faults()
+
+        again = story.open()
+        again.append(AuditEvent("k", "asked", {}, {}), sync=True)
+
+        numbers = story.numbers()
+        assert numbers == list(range(1, len(numbers) + 1)), number
+        assert numbers[-1] > story.promised, number
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
+def test_every_failure_of_the_disk_leaves_what_was_promised(error: int) -> None:
+    for number in range(1, _operations() + 1):
+        story = _Story()
+        story.fs.fail_at(number, error, torn=True)
+        with contextlib.suppress(OSError):
+            story.run()
+        story.fs.kill()
+        story.fs.clear_faults()
+
+        story.open()
+
+        numbers = story.numbers()
+        assert numbers == list(range(1, len(numbers) + 1)), number
+        assert len(numbers) >= story.promised, number

@@ -1,0 +1,238 @@
+"""The audit log of a whole broker: before the effect, bounded, and whole after any crash."""
+
+import json
+from typing import Any
+
+import pytest
+
+from ledgerstone.config.broker import Listener
+from ledgerstone.errors import ConfigError
+from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.messages.create_acls import (
+    CreateAclsCreation,
+    CreateAclsRequest,
+    CreateAclsResponse,
+)
+from ledgerstone.protocol.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsRequestTopic,
+    CreateTopicsResponse,
+)
+from ledgerstone.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsConfig,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
+    IncrementalAlterConfigsResponse,
+)
+from ledgerstone.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from ledgerstone.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from ledgerstone.protocol.messages.sasl_handshake import (
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+from ledgerstone.security.audit_chain import ChainEnd, verified
+from ledgerstone.security.principal import Principal
+from ledgerstone.server.auditing import audit_file
+from ledgerstone.server.auditing.audit_file import audit_files, lines_of
+from tests.kit.in_process import Client, InProcess
+
+DIRECTORY = "/audit"
+SETTINGS = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:admin",
+    "ledgerstone.audit.dir": DIRECTORY,
+}
+
+
+@pytest.fixture
+def machine() -> InProcess:
+    return InProcess(settings=SETTINGS)
+
+
+def _login(machine: InProcess, name: str = "admin") -> Client:
+    client = machine.connect()
+    machine.broker.peers.by_number[client.number].session.principal = Principal("User", name)
+    return client
+
+
+def _log(machine: InProcess) -> list[dict[str, Any]]:
+    """Every line; the chain is whole from its first one on."""
+    lines = [
+        line
+        for path in audit_files(machine.fs, DIRECTORY)
+        for line in lines_of(machine.fs.open(path))
+    ]
+    return [line for line, _ in verified(lines, ChainEnd())]
+
+
+def _create(client: Client, name: str, **fields: Any) -> int:
+    topic = CreateTopicsRequestTopic(name, 1, 1)
+    answer = client.ask(CreateTopicsRequest(topics=[topic], **fields), CreateTopicsResponse)
+    return answer.topics[0].error_code
+
+
+def test_change_is_written_before_and_its_outcome_after(machine: InProcess) -> None:
+    admin = _login(machine)
+
+    _create(admin, "tea")
+    _create(admin, "tea")
+
+    start, asked, done, again, refused = _log(machine)
+    assert (start["kind"], start["seq"]) == ("start", 1)
+    assert (asked["kind"], asked["outcome"], asked["what"]) == ("topic.create", "asked", ["tea"])
+    assert asked["who"]["principal"] == "User:admin"
+    assert asked["who"]["host"] == "10.0.0.1"
+    assert (done["outcome"], done["codes"]) == ("done", {"0": 2})
+    assert again["outcome"] == "asked"
+    assert (refused["outcome"], refused["codes"]["36"]) == ("refused", 1)
+
+
+def test_what_only_asks_and_validates_is_not_written(machine: InProcess) -> None:
+    admin = _login(machine)
+
+    _create(admin, "tea", validate_only=True)
+    admin.ask(MetadataRequest(topics=None), MetadataResponse)
+
+    assert [each["kind"] for each in _log(machine)] == ["start"]
+
+
+def test_values_of_settings_are_not_written(machine: InProcess) -> None:
+    admin = _login(machine)
+    change = IncrementalAlterConfigsConfig("log.retention.ms", 0, "987654321")
+    resource = IncrementalAlterConfigsResource(4, "", [change])
+
+    admin.ask(IncrementalAlterConfigsRequest(resources=[resource]), IncrementalAlterConfigsResponse)
+
+    log = _log(machine)
+    assert log[1]["what"] == ["4::log.retention.ms"]
+    assert "987654321" not in json.dumps(log)
+
+
+def test_full_disk_refuses_the_change_and_lets_data_go_on(machine: InProcess) -> None:
+    admin = _login(machine)
+    _create(admin, "tea")
+    before = len(_log(machine))
+    original = machine.broker.auditor
+    assert original is not None
+
+    class FullFile:
+        link = ChainEnd()
+
+        def append(self, *_: object, **__: object) -> None:
+            raise OSError(28, "No space left on device")
+
+    original._file = FullFile()  # type: ignore[assignment]
+    code = _create(admin, "coffee")
+
+    assert code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert list(machine.broker.image.topics) == ["tea"]
+    assert len(_log(machine)) == before
+    names = admin.ask(MetadataRequest(topics=None), MetadataResponse).topics
+    assert [each.name for each in names] == ["tea"]
+
+
+def test_storm_of_denials_is_bounded_and_counted(machine: InProcess) -> None:
+    stranger = _login(machine, "stranger")
+    wanted = MetadataRequest(topics=[MetadataRequestTopic(name="secret")])
+
+    for _ in range(500):
+        stranger.ask(wanted, MetadataResponse)
+    machine.advance(1_500)
+
+    denials = [each for each in _log(machine) if each["kind"] == "authz.deny"]
+    assert len(denials) <= 12
+    assert sum(each["times"] for each in denials) == 500
+    assert denials[0]["op"] == "DESCRIBE"
+    assert denials[0]["resource"] == "TOPIC:secret"
+    assert denials[0]["who"]["principal"] == "User:stranger"
+
+
+def test_lists_that_leave_something_out_deny_nothing(machine: InProcess) -> None:
+    _create(_login(machine), "tea")
+    before = len(_log(machine))
+
+    _login(machine, "stranger").ask(MetadataRequest(topics=None), MetadataResponse)
+
+    assert len(_log(machine)) == before
+
+
+def test_what_was_asked_survives_a_loss_of_power(machine: InProcess) -> None:
+    _create(_login(machine), "tea")
+
+    machine.lose_power("none")
+
+    log = _log(machine)
+    assert "topic.create" in [each["kind"] for each in log]
+    assert [each["kind"] for each in log][-1] == "start"
+    assert _create(_login(machine), "coffee") == 0
+    assert _log(machine)[-1]["outcome"] == "done"
+
+
+def test_line_that_was_cut_off_is_cut_away_and_said(machine: InProcess) -> None:
+    _create(_login(machine), "tea")
+    (path,) = audit_files(machine.fs, DIRECTORY)
+    file = machine.fs.open(path)
+    file.pwrite(b'{"v":1,"seq":99,"cut', file.size())
+    file.fsync()
+
+    machine.kill()
+
+    kinds = [each["kind"] for each in _log(machine)]
+    assert kinds[-2:] == ["audit.gap", "start"]
+    assert _log(machine)[-2]["lost_bytes"] == 20
+
+
+def test_full_file_is_followed_by_the_next(
+    machine: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_file, "ROLL_BYTES", 3_000)
+    admin = _login(machine)
+    acl = CreateAclsCreation(2, "t", 3, "User:a", "*", 3, 3)
+
+    for _ in range(10):
+        admin.ask(CreateAclsRequest([acl]), CreateAclsResponse)
+    machine.kill()
+
+    assert len(audit_files(machine.fs, DIRECTORY)) > 2
+    assert [each["seq"] for each in _log(machine)] == list(range(1, 23))
+    assert all(machine.fs.mode_of(path) & 0o077 == 0 for path in audit_files(machine.fs, DIRECTORY))
+
+
+def test_directory_that_cannot_be_used_stops_the_start() -> None:
+    machine = InProcess()
+    machine.fs.open("/file", create=True)
+
+    raw = {**machine.config.raw, "ledgerstone.audit.dir": "/file/audit"}
+    machine.config = type(machine.config).from_raw(raw)
+
+    with pytest.raises(ConfigError, match=r"ledgerstone\.audit\.dir"):
+        machine.kill()
+
+
+def test_failed_logins_are_written_without_what_was_tried() -> None:
+    jaas = (
+        "org.apache.kafka.common.security.plain.PlainLoginModule required "
+        'username="a" password="b" user_ann="right";'
+    )
+    settings = {
+        **SETTINGS,
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:9092",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": jaas,
+    }
+    address = Listener("SASL_PLAINTEXT", "broker.example", 9092)
+    machine = InProcess(settings=settings, advertised=[address])
+    client = machine.connect(listener=address.name)
+    client.ask(SaslHandshakeRequest("PLAIN"), SaslHandshakeResponse, version=1)
+
+    client.send(SaslAuthenticateRequest(b"\0ann\0wrong-password"), version=2)
+    machine.advance(500)
+
+    last = _log(machine)[-1]
+    assert (last["kind"], last["op"], last["resource"]) == ("authn.fail", "PLAIN", address.name)
+    assert last["who"]["host"] == "10.0.0.1"
+    assert "wrong-password" not in json.dumps(_log(machine))
