@@ -113,6 +113,8 @@ async def _aio(bootstrap: str, account: Account, topic: str) -> str | None:
         sasl_plain_username=account.name,
         sasl_plain_password=account.password,
         sasl_oauth_token_provider=_Token(account.password),
+        # It waits for an answer to the reason for which its token was refused, and gives up then.
+        request_timeout_ms=5_000,
     )
     try:
         await producer.start()

@@ -65,7 +65,10 @@ def test_limits_and_restarts_lose_and_repeat_nothing(
 
 @pytest.mark.parametrize(
     ("option", "message"),
-    [("endingOffsets", "a stream has no end"), ("kafka.security.protocol", "plain text only")],
+    [
+        ("endingOffsets", "a stream has no end"),
+        ("kafka.security.protocol", "must be one of PLAINTEXT, SSL"),
+    ],
 )
 def test_options_that_a_stream_refuses_are_told(
     spark: SparkSession, broker: BrokerProcess, tmp_path: Path, option: str, message: str

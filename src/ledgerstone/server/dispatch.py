@@ -2,10 +2,10 @@
 
 Two tables list what this node can do: one for listeners of clients, one for listeners of
 controllers. ApiVersions offers exactly their keys. A handler's module has the name of its API and
-is imported by the first request for it: few brokers are ever asked for all of them, and a start
-need not wait for any. A handler answers errors of the protocol in the response, where each API has
-its own place for them; whatever else a handler raises closes the connection, because nothing
-sensible can be said.
+is imported by the first request for it, those of every day by the first request of all: few
+brokers are ever asked for all of them, and a start need not wait for any. A handler answers errors
+of the protocol in the response, where each API has its own place for them; whatever else a handler
+raises closes the connection, because nothing sensible can be said.
 """
 
 from collections.abc import Container
@@ -123,13 +123,33 @@ CONTROLLER_HANDLED: Final = frozenset(
         ApiKey.ASSIGN_REPLICAS_TO_DIRS,
     }
 )
+# Imported together, by the first request for any: a client that is connected is served also when no
+# descriptor is left to read a module with.
+DAILY: Final = (
+    ApiKey.PRODUCE,
+    ApiKey.FETCH,
+    ApiKey.LIST_OFFSETS,
+    ApiKey.METADATA,
+    ApiKey.FIND_COORDINATOR,
+    ApiKey.API_VERSIONS,
+    ApiKey.INIT_PRODUCER_ID,
+    ApiKey.JOIN_GROUP,
+    ApiKey.SYNC_GROUP,
+    ApiKey.HEARTBEAT,
+    ApiKey.LEAVE_GROUP,
+    ApiKey.OFFSET_COMMIT,
+    ApiKey.OFFSET_FETCH,
+)
 # The one API that means something else there.
 _ON_CONTROLLERS: Final = {ApiKey.FETCH: "quorum_fetch"}
 
 
 def client_handler(api_key: int) -> Handler[Broker]:
     """KeyError: not served to clients."""
-    return _handler_in(_module_of(api_key, HANDLED))
+    module = _module_of(api_key, HANDLED)
+    for daily in DAILY:
+        _handler_in(_module_of(daily, HANDLED))
+    return _handler_in(module)
 
 
 def controller_handler(api_key: int) -> Handler[Broker]:
