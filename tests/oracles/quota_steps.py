@@ -93,7 +93,7 @@ class OurQuotas:
 def java_double(value: float) -> str:
     """As Java writes a double."""
     text = repr(value)
-    if 1e-3 <= abs(value) < 1e7:
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
         return text
     mantissa, exponent = f"{value:.17e}".split("e")
     digits = repr(float(text)).replace(".", "").split("e")[0].rstrip("0")
