@@ -31,9 +31,9 @@ from ledgerstone.raft.events import Leadership
 from ledgerstone.raft.replica import OffsetAndEpoch, Peer
 from ledgerstone.server.calls import CallFailed
 from ledgerstone.server.effects import Effect, FreezeSnapshot, SyncMetadata
+from ledgerstone.server.quorum import opening
 from ledgerstone.server.quorum.agent import QuorumAgent
 from ledgerstone.server.quorum.door import CommittedBatch
-from ledgerstone.server.quorum.opening import open_quorum
 from ledgerstone.server.results import Done
 from ledgerstone.storage.log_dir import open_log_dir
 from ledgerstone.storage.sync_plan import sync_all
@@ -106,9 +106,12 @@ class BareVoter:
         )
         advertised = config.cluster.advertised_controller_listeners
         self.moves: queue.Queue[Move] = queue.Queue()
-        self.agent: QuorumAgent = open_quorum(config, self._clock, dice, log_dir, advertised)
         threads: Any = Threads(self.moves)
-        self.agent.calls = threads
+        # The agent keeps the calls it is made with.
+        opening.Calls = lambda *_, **__: threads  # type: ignore[attr-defined,assignment]
+        self.agent: QuorumAgent = opening.open_quorum(
+            config, self._clock, dice, log_dir, advertised
+        )
         names = config.cluster.controller_listener_names
         bound = next(each for each in config.listeners if each.name in names)
         self._listener = socket.create_server((bound.host, bound.port), backlog=64)
