@@ -5,7 +5,7 @@ The numbers are Kafka's, on the wire and in metadata records.
 
 import enum
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 WILDCARD: Final = "*"
@@ -114,6 +114,42 @@ _IMPLIED: Final[Mapping[int, int]] = {
     AclOperation.DELETE: 1 << AclOperation.DESCRIBE,
     AclOperation.ALTER: 1 << AclOperation.DESCRIBE,
     AclOperation.ALTER_CONFIGS: 1 << AclOperation.DESCRIBE_CONFIGS,
+}
+# What each type of resource can be asked for, besides ALL.
+OPERATIONS_OF: Final[Mapping[AclResourceType, Sequence[AclOperation]]] = {
+    AclResourceType.TOPIC: (
+        AclOperation.READ,
+        AclOperation.WRITE,
+        AclOperation.CREATE,
+        AclOperation.DELETE,
+        AclOperation.ALTER,
+        AclOperation.DESCRIBE,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+    ),
+    AclResourceType.GROUP: (
+        AclOperation.READ,
+        AclOperation.DELETE,
+        AclOperation.DESCRIBE,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+    ),
+    AclResourceType.CLUSTER: (
+        AclOperation.CREATE,
+        AclOperation.ALTER,
+        AclOperation.DESCRIBE,
+        AclOperation.CLUSTER_ACTION,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+        AclOperation.IDEMPOTENT_WRITE,
+    ),
+    AclResourceType.TRANSACTIONAL_ID: (
+        AclOperation.DESCRIBE,
+        AclOperation.WRITE,
+        AclOperation.TWO_PHASE_COMMIT,
+    ),
+    AclResourceType.DELEGATION_TOKEN: (AclOperation.DESCRIBE,),
+    AclResourceType.USER: (AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS),
 }
 _EVERY_BIT: Final = -1
 

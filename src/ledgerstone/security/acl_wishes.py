@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from ledgerstone.security.acl import (
     CLUSTER_NAME,
+    OPERATIONS_OF,
     WILDCARD,
     Acl,
     AclFilter,
@@ -27,43 +28,6 @@ CONSUMER: Final[Operations] = {
     AclResourceType.GROUP: (AclOperation.READ,),
 }
 IDEMPOTENT: Final[Operations] = {AclResourceType.CLUSTER: (AclOperation.IDEMPOTENT_WRITE,)}
-
-# What each type of resource can be asked for, besides ALL.
-POSSIBLE: Final[Operations] = {
-    AclResourceType.TOPIC: (
-        AclOperation.READ,
-        AclOperation.WRITE,
-        AclOperation.CREATE,
-        AclOperation.DELETE,
-        AclOperation.ALTER,
-        AclOperation.DESCRIBE,
-        AclOperation.DESCRIBE_CONFIGS,
-        AclOperation.ALTER_CONFIGS,
-    ),
-    AclResourceType.GROUP: (
-        AclOperation.READ,
-        AclOperation.DELETE,
-        AclOperation.DESCRIBE,
-        AclOperation.DESCRIBE_CONFIGS,
-        AclOperation.ALTER_CONFIGS,
-    ),
-    AclResourceType.CLUSTER: (
-        AclOperation.CREATE,
-        AclOperation.ALTER,
-        AclOperation.DESCRIBE,
-        AclOperation.CLUSTER_ACTION,
-        AclOperation.DESCRIBE_CONFIGS,
-        AclOperation.ALTER_CONFIGS,
-        AclOperation.IDEMPOTENT_WRITE,
-    ),
-    AclResourceType.TRANSACTIONAL_ID: (
-        AclOperation.DESCRIBE,
-        AclOperation.WRITE,
-        AclOperation.TWO_PHASE_COMMIT,
-    ),
-    AclResourceType.DELEGATION_TOKEN: (AclOperation.DESCRIBE,),
-    AclResourceType.USER: (AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS),
-}
 
 
 class AclResource(NamedTuple):
@@ -100,7 +64,7 @@ def operations_on(
     """ValueError for an operation that means nothing on a resource."""
     found: dict[AclResource, Sequence[AclOperation]] = {}
     for resource in resources:
-        possible = (*POSSIBLE[resource.resource_type], AclOperation.ALL)
+        possible = (*OPERATIONS_OF[resource.resource_type], AclOperation.ALL)
         for each in operations:
             if each not in possible:
                 kind = resource.resource_type.name

@@ -1,10 +1,11 @@
 """Who may do what: the rules of Kafka's StandardAuthorizer. Pure. Rules in README.md."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
 from ledgerstone.security.acl import (
     CLUSTER_NAME,
+    OPERATIONS_OF,
     WILDCARD,
     Acl,
     AclOperation,
@@ -22,38 +23,10 @@ _MOST_REMEMBERED: Final = 4096
 # Any name does; Kafka asks for this one.
 _SOME_NAME: Final = "hardcode"
 
-_OPERATIONS: Final[Mapping[AclResourceType, tuple[AclOperation, ...]]] = {
-    AclResourceType.TOPIC: (
-        AclOperation.READ,
-        AclOperation.WRITE,
-        AclOperation.CREATE,
-        AclOperation.DELETE,
-        AclOperation.ALTER,
-        AclOperation.DESCRIBE,
-        AclOperation.DESCRIBE_CONFIGS,
-        AclOperation.ALTER_CONFIGS,
-    ),
-    AclResourceType.GROUP: (
-        AclOperation.READ,
-        AclOperation.DELETE,
-        AclOperation.DESCRIBE,
-        AclOperation.DESCRIBE_CONFIGS,
-        AclOperation.ALTER_CONFIGS,
-    ),
-    AclResourceType.CLUSTER: (
-        AclOperation.CREATE,
-        AclOperation.ALTER,
-        AclOperation.DESCRIBE,
-        AclOperation.CLUSTER_ACTION,
-        AclOperation.DESCRIBE_CONFIGS,
-        AclOperation.ALTER_CONFIGS,
-        AclOperation.IDEMPOTENT_WRITE,
-    ),
-}
 # What there is to be allowed on each type of resource, as the bits that answers show.
 OPERATION_BITS: Final = {
     resource: sum(1 << operation for operation in operations)
-    for resource, operations in _OPERATIONS.items()
+    for resource, operations in OPERATIONS_OF.items()
 }
 
 
