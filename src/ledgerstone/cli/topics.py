@@ -59,7 +59,10 @@ def create(
         int, typer.Option("--partitions", "-p", help="-1: the broker's default.")
     ] = admin.BROKER_DEFAULT,
     replication: Annotated[
-        int, typer.Option("--replication", "-r", help="-1: the broker's default.")
+        int,
+        typer.Option(
+            "--replication-factor", "--replication", "-r", help="-1: the broker's default."
+        ),
     ] = admin.BROKER_DEFAULT,
     compacted: Annotated[
         bool, typer.Option("--compacted", help="Keep the last record of each key.")

@@ -288,6 +288,19 @@ def test_compacted_topic_is_created(run: Run, cluster: FakeCluster) -> None:
     assert configs == {"cleanup.policy": "compact", "segment.ms": "9"}
 
 
+@pytest.mark.parametrize("option", ["--replication-factor", "--replication", "-r"])
+def test_topic_is_created_with_replicas(run: Run, cluster: FakeCluster, option: str) -> None:
+    topic = CreateTopicsResponseTopic(name="n")
+    cluster.once(CreateTopicsRequest, CreateTopicsResponse(topics=[topic]))
+
+    result = run("topics", "create", "n", option, "3")
+
+    request = cluster.requests[-1][1]
+    assert result.exit_code == 0
+    assert isinstance(request, CreateTopicsRequest)
+    assert request.topics[0].replication_factor == 3
+
+
 @pytest.mark.parametrize(("option", "exit_code"), [((), 1), (("--if-not-exists",), 0)])
 def test_topic_that_is_there_is_an_error_unless_it_may_be(
     run: Run, cluster: FakeCluster, option: tuple[str, ...], exit_code: int
