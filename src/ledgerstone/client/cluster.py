@@ -57,6 +57,8 @@ class KnownCluster:
         self.topic_errors: dict[str, int] = {}  # of the topics in the last request
         self._names: dict[bytes, str] = {}
         self._learned_ms: dict[str, int] = {}
+        # The newest that was seen of each topic, also of those to be looked up again.
+        self._newest: dict[str, TopicInfo] = {}
 
     def learn(self, response: MetadataResponse, *, now_ms: int) -> None:
         if response.brokers:
@@ -71,14 +73,21 @@ class KnownCluster:
         self.forget(name)
         if topic.error_code != ErrorCode.NONE:
             self.topic_errors[name] = topic.error_code
+            if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                self._newest.pop(name, None)
             return
         self.topic_errors.pop(name, None)
         partitions = sorted(topic.partitions, key=lambda each: each.partition_index)
-        self.topics[name] = TopicInfo(
+        known = self._newest.get(name)
+        before = known.partitions if known and known.topic_id == topic.topic_id else {}
+        self.topics[name] = self._newest[name] = TopicInfo(
             name=name,
             topic_id=topic.topic_id,
             is_internal=topic.is_internal,
-            partitions={each.partition_index: _partition_info(each) for each in partitions},
+            partitions={
+                each.partition_index: _newer(before.get(each.partition_index), each)
+                for each in partitions
+            },
         )
         self._learned_ms[name] = now_ms
         if topic.topic_id != ZERO_UUID:
@@ -131,6 +140,14 @@ def ask_about(topics: Iterable[str]) -> MetadataRequest:
         topics=[MetadataRequestTopic(name=name) for name in topics],
         allow_auto_topic_creation=False,
     )
+
+
+def _newer(known: PartitionInfo | None, told: MetadataPartition) -> PartitionInfo:
+    """A broker that is cut off tells of a leader that was replaced, which would answer without the
+    records of its successor. As in Kafka's clients, an older epoch is not believed."""
+    if known is not None and told.leader_epoch < known.leader_epoch:
+        return known
+    return _partition_info(told)
 
 
 def _partition_info(partition: MetadataPartition) -> PartitionInfo:
