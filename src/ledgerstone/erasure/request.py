@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ledgerstone.clock import Dice
-from ledgerstone.dataclasses import dataclass, field
+from ledgerstone.dataclasses import dataclass, field, replace
 from ledgerstone.erasure.audit_headers import check_keeps_secret
 from ledgerstone.erasure.erasure import Erasure, Stage, new_id
 from ledgerstone.erasure.key_print import PrintKey
@@ -29,6 +29,7 @@ class ErasureRequest:
     deadline_ms: int | None = None
     awaited_verifiers: Sequence[str] = ()
     outputs_wait_ms: int | None = None
+    within_ms: int | None = None  # in place of `deadline_ms`, from the moment it is taken
     abort_open: bool = False
 
 
@@ -36,6 +37,9 @@ def new_erasure(
     request: ErasureRequest, *, print_key: PrintKey, dice: Dice, now_ms: int
 ) -> Erasure:
     """The first state of an erasure, for the journal; InvalidRequest says what is wrong."""
+    if request.within_ms is not None and request.deadline_ms is None:
+        # Not when the call came: it may have waited, and the clock may have been set since.
+        request = replace(request, deadline_ms=now_ms + request.within_ms)
     _check_times(request, now_ms)
     _check_texts(request)
     erasure_id = new_id(dice)

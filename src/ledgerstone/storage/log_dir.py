@@ -8,6 +8,7 @@ offline; the layer above reacts.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from ledgerstone.clock import Clock, Dice
@@ -33,9 +34,10 @@ from ledgerstone.storage.filenames import (
     stray_dir_name,
 )
 from ledgerstone.storage.log import PartitionLog
+from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.log_dir_files import MetaProperties
 from ledgerstone.storage.log_dir_identity import check_last_start, settle_meta
-from ledgerstone.storage.log_dir_partitions import LogDirPartitions
+from ledgerstone.storage.log_dir_partitions import NOT_OPENED, LogDirPartitions
 from ledgerstone.storage.log_dir_remembered import take_remembered
 from ledgerstone.storage.log_shrink import truncate_fully_and_start_at, truncate_to
 from ledgerstone.storage.producer_state import DEFAULT_PRODUCER_EXPIRATION_MS
@@ -99,7 +101,14 @@ class LogDir(LogDirPartitions):
         return refused
 
     def set_aside_stray(self, topic_partition: TopicPartition) -> None:
-        """Renames a partition that belongs to no topic; its files stay for an operator."""
+        """Renames a partition that belongs to no topic; its files stay for an operator.
+
+        What an unclean stop has torn is cut first, as in every log that is opened: nobody opens
+        this one later, and a scan for erased keys proves nothing of bytes that it cannot read."""
+        if not self.remembered.clean:
+            with suppress(*NOT_OPENED):
+                # Synced, or the next loss of power tears it again. Damage stays as it is.
+                self._open(topic_partition, LogConfig()).flush()
         aside = stray_dir_name(topic_partition, random_uuid(self.dice).hex())
         self._rename_aside(topic_partition, aside)
         self._renamed_aside()

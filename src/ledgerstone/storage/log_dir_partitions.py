@@ -39,7 +39,7 @@ ConfigFor = Callable[[TopicPartition], LogConfig]
 # The id of the topic a partition belongs to; None if the topic is unknown.
 TopicIdFor = Callable[[TopicPartition], bytes | None]
 # Errors that keep one partition closed without affecting the others.
-_NOT_OPENED: Final = (OSError, StorageError, KafkaError)
+NOT_OPENED: Final = (OSError, StorageError, KafkaError)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -97,7 +97,7 @@ class LogDirPartitions(CheckpointedLogs):
                     if topic_id is not None:
                         settle_topic_id(self.fs, join(self.path, name), topic_partition, topic_id)
                     log = self._open(topic_partition, config_for(topic_partition))
-                except _NOT_OPENED as error:
+                except NOT_OPENED as error:
                     self._refuse(topic_partition, error)
                     continue
                 yield log

@@ -90,6 +90,11 @@ def test_deadline_that_cannot_be_met_or_written_is_refused(deadline_ms: int) -> 
         requested(after_ms=DAY_MS, deadline_ms=deadline_ms)
 
 
+def test_time_limit_counts_from_when_the_request_is_taken() -> None:
+    """Not from when the call came in: it may have waited, and the clock may have been set since."""
+    assert requested(deadline_ms=None, within_ms=DAY_MS).deadline_ms == T0 + DAY_MS
+
+
 @pytest.mark.parametrize("after_ms", [-1, MAX_TIME_MS])
 def test_delay_that_is_no_time_is_refused(after_ms: int) -> None:
     with pytest.raises(InvalidRequest, match=f"after={after_ms}"):

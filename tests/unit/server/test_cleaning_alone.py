@@ -74,7 +74,7 @@ class NoCoordinators:
 
 
 class Alone:
-    def __init__(self) -> None:
+    def __init__(self, *, is_loaded: bool = True) -> None:
         self.clock, self.dice = VirtualClock(start_ms=T0), SeededDice(1)
         self.fs = SimFilesystem(dice=self.dice, clock=self.clock)
         log_dir = open_log_dir(self.fs, self.clock, self.dice, "/data")
@@ -97,7 +97,8 @@ class Alone:
             flushes=self.flushes,
             retention=Retention(self.clock, disk),
         )
-        self.cleaning.load()
+        if is_loaded:
+            self.cleaning.load()
 
     def put(self, *pairs: tuple[str, str | None]) -> None:
         for pair in pairs:
@@ -158,6 +159,19 @@ def test_pass_runs_from_its_request_to_the_swap_without_a_broker(alone: Alone) -
     assert (ticket.run.stats.records_read, ticket.run.stats.records_kept) == (3, 2)
     assert not alone.cleaning.is_busy(TP)
     alone.cleaning.check_invariants()
+
+
+def test_no_pass_begins_before_all_logs_are_opened() -> None:
+    """A node of a cluster opens them one by one, and ticks in between."""
+    alone = Alone(is_loaded=False)
+    alone.put(("a", "1"), ("a", "2"))
+    alone.cleaning.ask(TP)
+    assert alone.cleaning.tick() == []
+
+    alone.cleaning.load()
+    alone.cleaning.look_now()
+
+    assert alone.perform(alone.cleaning.tick())[0] == "Clean"
 
 
 def test_result_of_an_effect_that_cleaning_never_asks_for_is_a_fault(alone: Alone) -> None:

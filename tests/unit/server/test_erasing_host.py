@@ -1,6 +1,6 @@
 """What a broker does for the erasures of another one: who is served, and what is refused."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -13,6 +13,7 @@ from ledgerstone.protocol.messages.metadata_records import (
     RegisterBrokerRecord,
 )
 from ledgerstone.server.erasing.host import answer
+from ledgerstone.server.erasing.others import Links
 from ledgerstone.types import TopicPartition
 from ledgerstone.uuid_text import uuid_to_text
 from tests.kit.roles import change_partition
@@ -132,3 +133,14 @@ def test_answer_says_which_life_of_the_broker_gave_it(machine: ErasingMachine) -
     assert (told.broker_id, told.broker_epoch) == (1, own.broker_epoch)
     assert told.incarnation_id == own.incarnation_id
     assert decoded(told.content) == {"loaded": [], "topics": {TOPIC: [[], 0]}}
+
+
+def test_broker_of_a_cluster_that_knows_of_no_journal_does_not_say_what_is_not_in_it() -> None:
+    machine = machine_with(partitions=1)
+    page = machine.page("GET", "erasures/ER-0123456789ABCDEF")
+    assert page.status == 404, "a node of its own knows"
+
+    machine.broker.erasing.others.links = cast(Links, object())
+
+    page = machine.page("GET", "erasures/ER-0123456789ABCDEF")
+    assert (page.status, "has not heard of any journal" in page.body) == (503, True)

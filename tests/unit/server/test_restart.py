@@ -193,6 +193,26 @@ def test_directory_that_the_metadata_does_not_know_is_set_aside_and_kept() -> No
     assert machine.fs.files()[aside[0]] == before
 
 
+def test_what_an_unclean_stop_tore_is_cut_from_a_log_that_is_set_aside() -> None:
+    """Nobody opens it later, and a scan for erased keys proves nothing of bytes it cannot read."""
+    machine = InProcess()
+    client = machine.connect()
+    create_topic(client)
+    write(client, "value")
+    machine.fs.kill()
+    machine.fs.rename("/data/events-0", "/data/foreign-0")
+    whole = machine.fs.files()[f"/data/foreign-0/{FIRST_LOG}"]
+    file = machine.fs.open(f"/data/foreign-0/{FIRST_LOG}")
+    file.pwrite(bytes(300), len(whole))
+    file.close()
+
+    machine.start()
+    machine.fs.power_loss("none")
+
+    aside = [path for path in machine.fs.files() if path.endswith(f"-stray/{FIRST_LOG}")]
+    assert [machine.fs.files()[each] for each in aside] == [whole]
+
+
 @pytest.mark.parametrize("mode", ["none", "random", "all"])
 def test_broker_starts_after_power_loss_at_any_operation_of_a_topic_creation(
     mode: PowerLoss,

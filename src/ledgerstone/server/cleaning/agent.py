@@ -50,6 +50,8 @@ class Cleaning(CleaningWork):
     on_cleaned: Callable[[TopicPartition], None] | None = None
     swaps: Swaps = field(init=False)
     is_stopped: bool = False
+    # Logs are opened one by one; until all are, what passes rest on is not known.
+    is_loaded: bool = False
 
     def __post_init__(self) -> None:
         CleaningWork.__post_init__(self)
@@ -66,6 +68,7 @@ class Cleaning(CleaningWork):
         self.files.write_now()
         self.log_dirs.listen_to_truncations(self.truncating)
         self._watch_all()
+        self.is_loaded = True
 
     def _watch_all(self) -> None:
         for partition in self.partitions:
@@ -201,7 +204,7 @@ class Cleaning(CleaningWork):
             return
         self.last_look_ms = self.clock.now_ms()
         self._due_ms = now_ms + max(self.settings.backoff_ms, SHORTEST_BACKOFF_MS)
-        if not self.settings.enable or self.is_stopped:
+        if not self.settings.enable or self.is_stopped or not self.is_loaded:
             return
         while len(self.running) < self.settings.threads:
             started = start_next(self)

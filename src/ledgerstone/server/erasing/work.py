@@ -30,6 +30,7 @@ from ledgerstone.server.erasing.facts import Look, TombstoneSights
 from ledgerstone.server.erasing.groups import GroupWatch
 from ledgerstone.server.erasing.jobs import HostJobs, RemoteJobs
 from ledgerstone.server.erasing.journal import ErasureJournal
+from ledgerstone.server.erasing.journal_topic import JOURNAL
 from ledgerstone.server.erasing.needs import Appends, EndsTransactions, GroupOffsets, OwnOffsets
 from ledgerstone.server.erasing.others import OtherBrokers
 from ledgerstone.server.erasing.scans import Scans, SearchTickets
@@ -169,6 +170,12 @@ class ErasingWork:
             raise NotYet(self.loads)
         if self.is_elsewhere and self.others.links is not None:
             raise LedElsewhere(self.trouble)
+
+    def check_journal_is_known(self) -> None:
+        """Whoever has the id of an erasure has it from a journal. A broker of a cluster that knows
+        of none has not heard of it yet, or is cut off: that there is no erasure is not its word."""
+        if self.others.links is not None and self.image().partition(*JOURNAL) is None:
+            raise NotYet("this broker has not heard of any journal of erasures")
 
     def forget_work(self) -> None:
         """The journal is elsewhere: whoever leads it finds out everything anew."""

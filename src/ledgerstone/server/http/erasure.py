@@ -129,10 +129,6 @@ def _erase(broker: Broker, topic: str, request: HttpRequest) -> object:
     body = body_of(request)
     keys = _keys(body)
     topic_id = _erasable(broker, topic)
-    deadline_ms = _whole(body, "deadline_ms")
-    within_ms = _whole(body, "within_ms")
-    if within_ms is not None and deadline_ms is None:
-        deadline_ms = broker.clock.now_ms() + within_ms
     verifiers = body.get("verifiers")
     if verifiers is None:
         verifiers = list(broker.erasing.installed_verifiers())
@@ -146,7 +142,8 @@ def _erase(broker: Broker, topic: str, request: HttpRequest) -> object:
             reason=_text(body, "reason"),
             requested_by=_text(body, "requested_by"),
             after_ms=_whole(body, "after_ms") or 0,
-            deadline_ms=deadline_ms,
+            deadline_ms=_whole(body, "deadline_ms"),
+            within_ms=_whole(body, "within_ms"),
             awaited_verifiers=verifiers,
             outputs_wait_ms=_whole(body, "outputs_wait_ms"),
             abort_open=_flag(body, "abort_open"),
@@ -339,6 +336,7 @@ def _public_key(broker: Broker) -> object:
 def _find(broker: Broker, erasure_id: str) -> Erasure:
     erasure = broker.erasing.journal.book.get(erasure_id)
     if erasure is None:
+        broker.erasing.check_journal_is_known()
         raise Refused(404, f"there is no erasure {erasure_id[:40]}")
     return erasure
 

@@ -6,18 +6,21 @@ alone, and another one is taken: a second erasure would write the key once more.
 """
 
 import json
+import re
 from base64 import b64encode
 from typing import Any, Final
 
 from ledgerstone.dataclasses import dataclass, field
-from ledgerstone.fs import parent_of
+from ledgerstone.fs import join, parent_of
 from ledgerstone.metadata.topic_names import ERASURES
 from ledgerstone.server.broker import Broker
+from ledgerstone.server.erasing.journal_topic import JOURNAL
 from ledgerstone.server.erasing.work import NotYet
 from ledgerstone.server.http.api import ApiCall
 from ledgerstone.server.http.server import HttpRequest, Page
 from ledgerstone.sim.clients.script import Resting, Script
 from ledgerstone.sim.clock import DEFAULT_START_MS
+from ledgerstone.sim.node import DATA
 from ledgerstone.sim.replicas.clients.reach import Reach
 from ledgerstone.sim.replicas.clients.writer import Writer
 from ledgerstone.sim.replicas.node import ClusterNode
@@ -31,6 +34,7 @@ _HOUR_MS: Final = 3_600_000
 _OK: Final = 200
 _NOT_FOUND: Final = 404
 _UNAVAILABLE: Final = 503
+_STRAY: Final = re.compile(r"node (\d+): .*?\b0/(\S+-stray)/")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -96,7 +100,7 @@ class ClusterEraser:
             yield Resting(_LOOK_MS)
             status, found = yield from self._call("GET", f"erasures/{erasure_id}", {})
             if status == _NOT_FOUND and not self._is_excused:
-                raise Violation("ErasuresStay", f"{erasure_id} is not known any more")
+                self._judge_unknown(erasure_id)
             if status != _OK:
                 continue
             if found["stage"] == "not_found" and not self._is_excused:
@@ -108,7 +112,23 @@ class ClusterEraser:
             if (found["waits_until_ms"] or 0) > DEFAULT_START_MS + world.now_ms + _HOUR_MS:
                 world.mark("an erasure waits for days: a clock ran ahead")
                 return
+            self._remove_strays(found["blocked_by"] or "")
             yield from self._give_up_disks(erasure_id, found["blocked_by"])
+
+    def _judge_unknown(self, erasure_id: str) -> None:
+        """A leader of the journal that was replaced, and has not heard of it, says so in good
+        faith, as every leader of Kafka's does; whoever leads now must know it."""
+        leading = [
+            (hosted.leader_epoch, each.broker.erasing)
+            for each in self.nodes
+            if each.broker is not None
+            and (hosted := each.broker.partitions.find(JOURNAL)) is not None
+            and hosted.is_leader
+        ]
+        epoch, newest = max(leading, key=lambda each: each[0], default=(-1, None))
+        if newest is None or newest.trouble is None and newest.journal.book.get(erasure_id) is None:
+            raise Violation("ErasuresStay", f"{erasure_id} is not known in epoch {epoch}")
+        self._reach.world.mark("a broker without news did not know an erasure")
 
     def _give_up_disks(self, erasure_id: str, blocked_by: str | None) -> Script[None]:
         """An operator says that a disk is destroyed. One that is not lost is never given up."""
@@ -117,6 +137,19 @@ class ClusterEraser:
                 content = {"broker": node.node_id, "by": "sim", "reason": "the disk is destroyed"}
                 yield from self._call("POST", f"erasures/{erasure_id}/accept", content)
                 self._reach.world.mark("a lost disk was given up")
+
+    def _remove_strays(self, blocked_by: str) -> None:
+        """What a broker has set aside is for an operator: who looks at it, and removes it."""
+        for node_id, name in _STRAY.findall(blocked_by):
+            node = self.nodes[int(node_id) - 1]
+            directory = join(DATA, name)
+            if node.is_up and node.fs.exists(directory):
+                self._reach.world.mark("an operator removed a stray directory")
+                for each in node.fs.list_dir(directory):
+                    node.fs.unlink(join(directory, each))
+                node.fs.fsync_dir(directory)
+                node.fs.remove_dir(directory)
+                node.fs.fsync_dir(DATA)
 
     def _move_secrets(self, reason: str) -> None:
         """Two leaders of a journal that was empty each made secrets. An operator does what the

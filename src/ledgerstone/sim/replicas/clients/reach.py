@@ -49,9 +49,9 @@ class Reach:
             node_id: Wire(world, network, name, node, self.gate) for node_id, node in nodes.items()
         }
         self._leaders: dict[TopicPartition, int] = {}
-        # The newest that were seen. As Kafka's clients do, a word of an older one is not believed:
-        # a leader that is cut off still takes itself for one, and lacks what its successor has.
-        self._leader_epochs: dict[TopicPartition, int] = {}
+        # The newest leader epoch it has heard of. As real clients do (KIP-320), it believes no
+        # broker that tells of an older one: such a leader lacks what its successor acknowledged.
+        self._epochs: dict[TopicPartition, int] = {}
         self._coordinators: dict[tuple[int, str], int] = {}
 
     def any_wire(self) -> Wire:
@@ -85,11 +85,11 @@ class Reach:
         for each in answer.topics:
             for partition in each.partitions:
                 place = TopicPartition(topic, partition.partition_index)
-                if partition.leader_epoch < self._leader_epochs.get(place, -1):
-                    self.world.mark("a client did not believe an older leader epoch")
+                if partition.leader_epoch < self._epochs.get(place, -1):
+                    self.world.mark("a client heard of an old leader")
                 elif partition.leader_id in self.wires:
                     self._leaders[place] = partition.leader_id
-                    self._leader_epochs[place] = partition.leader_epoch
+                    self._epochs[place] = partition.leader_epoch
 
     # -- coordinators -------------------------------------------------------------------------
 
