@@ -31,7 +31,7 @@ from ledgerstone.server.cleaning.agent import Cleaning
 from ledgerstone.server.controller_link import ControllerLink
 from ledgerstone.server.directories.agent import Directories
 from ledgerstone.server.effects import Close, Dial, Effect, Resume, Send
-from ledgerstone.server.erasing.agent import Erasing
+from ledgerstone.server.erasing.on_demand import ErasingOnDemand
 from ledgerstone.server.erasing.scans import Scans
 from ledgerstone.server.following import Following
 from ledgerstone.server.groups.agent import Groups
@@ -74,9 +74,10 @@ from ledgerstone.storage.log_dirs import LogDirs
 from ledgerstone.types import INT64_MAX, TopicPartition
 
 if TYPE_CHECKING:
-    # A single node does without it.
+    # A single node does without them, or without them at first.
     from ledgerstone.server.auditing.auditor import Auditor
     from ledgerstone.server.broker_life.joining import ClusterMembership
+    from ledgerstone.server.erasing.agent import Erasing
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -131,7 +132,7 @@ class Broker:
     quota_agent: QuotaAgent = field(init=False)
     groups: Groups = field(init=False)
     transactions: Transactions = field(init=False)
-    erasing: Erasing = field(init=False)
+    erasing_on_demand: ErasingOnDemand = field(init=False)
     markers: PartitionMarkers = field(init=False)
     verification: TxnVerification = field(init=False)
     agents: Agents = field(init=False)
@@ -171,7 +172,7 @@ class Broker:
             self.markers,
             self.transactions,
             self.verification,
-            self.erasing,
+            self.erasing_on_demand,
         ) = build_state_agents(
             config=self.config,
             clock=self.clock,
@@ -193,7 +194,7 @@ class Broker:
             groups=self.groups,
             transactions=self.transactions,
             housekeeping=self.housekeeping,
-            erasing=self.erasing,
+            erasing=self.erasing_on_demand,
             cleaning=self.cleaning,
             anatomy=self.anatomy,
         )
@@ -213,11 +214,12 @@ class Broker:
             cleaning=self.cleaning,
             groups=self.groups,
             transactions=self.transactions,
-            erasing=self.erasing,
+            erasing=self.erasing_on_demand,
             markers=self.markers,
             agents=self.agents,
             authorizer=self.authorizer,
         )
+        self.erasing_on_demand.on_made = self._erasing_made
         self._add_replica_agents()
         self.agents.add_quorum(self.quorum)
         self.agents.add_dialling(self.quorum.calls.purpose, self.quorum.calls)
@@ -225,6 +227,10 @@ class Broker:
         self.controller_link.subscriber = self.following
         if self.authorizer is not None:
             self.authorizer.follow(added=self.image.acls.values())
+
+    def _erasing_made(self, erasing: "Erasing") -> None:
+        self.agents.replace(self.erasing_on_demand, erasing)
+        self.following.erasing = erasing
 
     def _add_quotas(self) -> None:
         self.quota_agent = QuotaAgent(
@@ -437,7 +443,7 @@ class Broker:
         self.housekeeping.look_now()
         self.cleaning.look_now()
         self.transactions.look_now()
-        self.erasing.something_happened()
+        self.erasing_on_demand.something_happened()
 
     @property
     def next_deadline_ms(self) -> int:
@@ -679,6 +685,11 @@ class Broker:
         self.anatomy.check_invariants()
 
     # -- what handlers ask --------------------------------------------------------------------
+
+    @property
+    def erasing(self) -> "Erasing":
+        """Made by the first who asks."""
+        return self.erasing_on_demand.agent()
 
     @property
     def image(self) -> MetadataImage:
