@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, cast
 
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.http import monitor
+from ledgerstone.server.http import monitor_routes
 from markdown_page import code, page, table
 
 HTTP: Final = Path(__file__).resolve().parent.parent / "src" / "ledgerstone" / "server" / "http"
@@ -68,10 +68,10 @@ def http_page() -> str:
 
 def plain_pages() -> dict[str, str]:
     """What is told about each, held against the code; a broker is needed only to answer."""
-    found = list(monitor.routes(cast(Broker, None)))
+    found = list(monitor_routes.routes(cast(Broker, None)))
     if found != list(PLAIN_PAGES):
         raise SystemExit(
-            f"server/http/monitor.py has {found}, this file tells of {list(PLAIN_PAGES)}"
+            f"server/http/monitor_routes.py has {found}, this file tells of {list(PLAIN_PAGES)}"
         )
     return PLAIN_PAGES
 

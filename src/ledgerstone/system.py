@@ -1,4 +1,4 @@
-"""The real clock, dice and disk. Shell: the one place that touches `os`, `time` and `secrets`.
+"""The real clock, dice and disk. Shell: the one place that touches `os` and `time`.
 
 Contract: the protocols in `clock` and `fs`. `sim` has the other implementation; the same test
 sentences run against both.
@@ -7,7 +7,6 @@ sentences run against both.
 import errno
 import fcntl
 import os
-import secrets
 import stat
 import time
 
@@ -45,10 +44,18 @@ class SystemDice:
     __slots__ = ()
 
     def below(self, bound: int) -> int:
-        return secrets.randbelow(bound)
+        if bound <= 0:
+            raise ValueError(f"nothing is below {bound}")
+        bits = (bound - 1).bit_length()
+        size = (bits + 7) // 8
+        # Numbers that are too large are drawn again, so that all are equally likely. Not by
+        # `secrets`, which would import `random` and its tables.
+        while (drawn := int.from_bytes(os.urandom(size)) >> (8 * size - bits)) >= bound:
+            pass
+        return drawn
 
     def random_bytes(self, count: int) -> bytes:
-        return secrets.token_bytes(count)
+        return os.urandom(count)
 
 
 class OsFile:

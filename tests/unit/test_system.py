@@ -536,3 +536,16 @@ def test_a_lock_keeps_another_process_out_and_dies_with_its_owner(tmp_path: Path
 
     assert (refused.exitcode, granted.exitcode) == (3, 0)
     OsFilesystem().lock(path).release()
+
+
+def test_system_dice_throw_every_number_below_the_bound_and_no_other() -> None:
+    dice = SystemDice()
+
+    for bound in (1, 2, 3, 7, 256, 257):
+        assert {dice.below(bound) for _ in range(40 * bound)} == set(range(bound))
+    assert 0 <= dice.below(2**63) < 2**63
+
+
+def test_nothing_is_below_zero() -> None:
+    with pytest.raises(ValueError, match="nothing is below 0"):
+        SystemDice().below(0)

@@ -67,6 +67,12 @@ class Agents:
         self.dialling[purpose] = agent
         self.all.append(agent)
 
+    def replace(self, agent: Agent, other: Agent) -> None:
+        """Another one is at work in its place from now on."""
+        self.all[self.all.index(agent)] = other
+        for kind, heard_by in self._heard_by.items():
+            self._heard_by[kind] = tuple(other if each is agent else each for each in heard_by)
+
     def heard_by(self, effect: Effect) -> tuple[Agent, ...]:
         """The agents that hear what came of it."""
         if isinstance(effect, Dial):

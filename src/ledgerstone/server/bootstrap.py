@@ -35,7 +35,7 @@ from ledgerstone.server.erasing.scans import Scans
 from ledgerstone.server.formatting.checking import check_formatted, read_bootstrap_records
 from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.housekeeping.disk_watch import LINE_INTERVAL_MS
-from ledgerstone.server.http.monitor import routes
+from ledgerstone.server.http.monitor_routes import routes
 from ledgerstone.server.http.server import Api, HttpRequest, HttpServer, Page, Site, SlowPage
 from ledgerstone.server.log_agents import build_log_agents
 from ledgerstone.server.producer_ids import ProducerIds
@@ -218,7 +218,7 @@ def _begin_alone(broker: Broker) -> None:
     broker.directories.load()
     broker.following.leadership()
     broker.following.load_all_coordinators()
-    broker.erasing.load()
+    broker.erasing_on_demand.load()
 
 
 def _register(
@@ -315,7 +315,7 @@ async def start_broker(
             sock.close()
         raise
     runtime = make_runtime(broker, asyncio.get_running_loop())
-    broker.erasing.installed_verifiers = runtime.verifiers.names
+    broker.erasing_on_demand.installed_verifiers = runtime.verifiers.names
     broker.anatomy.wake = runtime.wake
     if tls is not None:
         runtime.secure(tls)

@@ -49,7 +49,7 @@ def acknowledge(broker: Broker, name: str) -> int:
     partition = broker.partitions.reopen(topic_partition)
     broker.cleaning.hosted(partition)
     broker.following.leadership()
-    broker.erasing.something_happened()
+    broker.erasing_on_demand.something_happened()
     broker.appended(topic_partition)
     return len(told)
 

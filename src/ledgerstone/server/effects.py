@@ -18,12 +18,10 @@ The contract:
 """
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerstone.cleaner.plan import CleaningPlan
 from ledgerstone.dataclasses import dataclass
-from ledgerstone.erasure.scan_plan import ScanPlan
-from ledgerstone.erasure.verifiers import VerifierQuestion
 from ledgerstone.protocol.pieces import Piece
 from ledgerstone.raft.events import LogSync
 from ledgerstone.raft.replica import OffsetAndEpoch
@@ -33,6 +31,11 @@ from ledgerstone.storage.deleted_files import UnlinkPlan
 from ledgerstone.storage.log import FlushPlan
 from ledgerstone.storage.sync_plan import DirectoryAt, NewFile, Syncable
 from ledgerstone.types import TopicPartition
+
+if TYPE_CHECKING:
+    # Only whoever erases or searches needs more of them.
+    from ledgerstone.erasure.scan_plan import ScanPlan
+    from ledgerstone.erasure.verifiers import VerifierQuestion
 
 # Of accepted and of dialled connections alike; never used twice.
 ConnectionId = int
@@ -213,7 +216,7 @@ class StartScan:
     """A search or a scan for the scanning worker."""
 
     number: int
-    plan: ScanPlan
+    plan: "ScanPlan"
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +224,7 @@ class AskVerifier:
     """Ask the downstream verifier of this name, off the loop."""
 
     name: str
-    question: VerifierQuestion
+    question: "VerifierQuestion"
 
 
 @dataclass(frozen=True, slots=True)

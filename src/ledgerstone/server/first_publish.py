@@ -28,4 +28,4 @@ def first_publish(broker: Broker) -> Iterator[None]:
     delta = difference(MetadataImage(cluster_id=image.cluster_id), image)
     for agent in broker.agents.all:
         broker.act(agent.metadata_changed(delta))
-    broker.erasing.load()
+    broker.erasing_on_demand.load()

@@ -16,7 +16,7 @@ from ledgerstone.security.authorizer import Authorizer
 from ledgerstone.server.agents import Agents
 from ledgerstone.server.cleaning.work import CleaningWork
 from ledgerstone.server.effects import Effect
-from ledgerstone.server.erasing.agent import Erasing
+from ledgerstone.server.erasing.on_demand import FollowsJournal
 from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.housekeeping.disk_watch import DiskWatch
 from ledgerstone.server.markers import PartitionMarkers
@@ -55,7 +55,7 @@ class Following:
     cleaning: CleaningWork
     groups: Groups
     transactions: Transactions
-    erasing: Erasing
+    erasing: FollowsJournal
     markers: PartitionMarkers
     agents: Agents
     authorizer: Authorizer | None = None

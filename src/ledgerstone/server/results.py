@@ -13,14 +13,16 @@ through the plans they answer.
 | `Dial` | | `Dialled`, `DialFailed` |
 """
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Union
 
 from ledgerstone.cleaner.plan import CleanedGroup, PassReport
-from ledgerstone.erasure.verifiers import Word
 from ledgerstone.server.cleaning.parts import PassFailed
-from ledgerstone.server.erasing.scans import ScanResult
 from ledgerstone.state.anatomy_plan import AnatomyReport
 from ledgerstone.storage.deleted_files import Unlinked
+
+if TYPE_CHECKING:
+    from ledgerstone.erasure.verifiers import Word
+    from ledgerstone.server.erasing.scans import ScanResult
 
 
 class Done(NamedTuple):
@@ -44,7 +46,7 @@ class GroupCleaned(NamedTuple):
 
 
 class VerifierSaid(NamedTuple):
-    words: tuple[Word, ...]
+    words: "tuple[Word, ...]"
 
 
 class VerifierFailed(NamedTuple):
@@ -66,22 +68,22 @@ class DialFailed(NamedTuple):
     reason: str
 
 
-Result = (
-    Done
-    | Failed
-    | Unlinked
-    | StillAtWork
-    | GroupCleaned
-    | PassReport
-    | PassFailed
-    | ScanResult
-    | VerifierSaid
-    | VerifierFailed
-    | AnatomyReport
-    | AnalysisFailed
-    | Dialled
-    | DialFailed
-)
+Result = Union[
+    Done,
+    Failed,
+    Unlinked,
+    StillAtWork,
+    GroupCleaned,
+    PassReport,
+    PassFailed,
+    "ScanResult",
+    VerifierSaid,
+    VerifierFailed,
+    AnatomyReport,
+    AnalysisFailed,
+    Dialled,
+    DialFailed,
+]
 
 _MORE_TO_COME: Final = (StillAtWork, GroupCleaned)
 

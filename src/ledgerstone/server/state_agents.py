@@ -2,7 +2,8 @@
 
 Grade D.
 
-They come after the agents of the logs: cleaning has to know of their tombstones.
+They come after the agents of the logs: cleaning has to know of their tombstones. Erasing is made
+when it is needed.
 """
 
 from collections.abc import Callable
@@ -14,18 +15,14 @@ from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.server.cleaning.work import CleaningWork
 from ledgerstone.server.controller_link import ControllerLink
-from ledgerstone.server.erasing.agent import Erasing
-from ledgerstone.server.erasing.journal import ErasureJournal
-from ledgerstone.server.erasing.journal_topic import JournalTopic
 from ledgerstone.server.erasing.needs import UnlinksSoon
-from ledgerstone.server.erasing.others import OtherBrokers
+from ledgerstone.server.erasing.on_demand import ErasingOnDemand, ErasingParts
 from ledgerstone.server.erasing.scans import Scans
 from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.groups.needs import Answers, Appends, DiskTrouble, HostsTopics
 from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.markers import MarkerTurn, PartitionMarkers
 from ledgerstone.server.transactions.agent import Transactions
-from ledgerstone.server.transactions.ends import TransactionEnds
 from ledgerstone.server.transactions.needs import DrawsProducerIds
 from ledgerstone.server.transactions.settling import Settling
 from ledgerstone.server.transactions.shards import TransactionShards
@@ -43,7 +40,7 @@ class StateAgents(NamedTuple):
     markers: PartitionMarkers
     transactions: Transactions
     verification: TxnVerification
-    erasing: Erasing
+    erasing: ErasingOnDemand
 
 
 def build_state_agents(
@@ -98,7 +95,7 @@ def build_state_agents(
         disk=disk,
     )
     verification = TxnVerification(config, clock, partitions, transactions)
-    erasing = _erasing(
+    parts = ErasingParts(
         config=config,
         clock=clock,
         dice=dice,
@@ -107,50 +104,11 @@ def build_state_agents(
         partitions=partitions,
         controller=controller,
         shards=shards,
-        transactions=TransactionEnds(transactions, txn_shards),
+        transactions=transactions,
+        txn_shards=txn_shards,
         scans=scans,
         cleaning=cleaning,
         unlinking=unlinking,
         turn=turn,
     )
-    return StateAgents(groups, markers, transactions, verification, erasing)
-
-
-def _erasing(
-    *,
-    config: BrokerConfig,
-    clock: Clock,
-    dice: Dice,
-    log_dirs: LogDirs,
-    image: Callable[[], MetadataImage],
-    partitions: HostedPartitions,
-    controller: ControllerLink,
-    shards: HostedShards,
-    transactions: TransactionEnds,
-    scans: Scans,
-    cleaning: CleaningWork,
-    unlinking: UnlinksSoon,
-    turn: AgentTurn,
-) -> Erasing:
-    factor = config.ledgerstone_erasures_topic_replication_factor
-    topic = JournalTopic(image, partitions, controller, turn, factor)
-    return Erasing(
-        config=config,
-        clock=clock,
-        dice=dice,
-        log_dirs=log_dirs,
-        image=image,
-        partitions=partitions,
-        cleaning=cleaning,
-        offsets=shards,
-        appends=turn,
-        transactions=transactions,
-        scans=scans,
-        others=OtherBrokers(
-            node_id=config.node_id,
-            cluster_id=lambda: log_dirs.metadata.meta.cluster_id or "",
-            image=image,
-        ),
-        journal=ErasureJournal(clock=clock, log_dir=log_dirs.metadata, topic=topic, appends=turn),
-        unlinking=unlinking,
-    )
+    return StateAgents(groups, markers, transactions, verification, ErasingOnDemand(parts))

@@ -6,12 +6,10 @@ because a person waits for it. Plans of scans hold secrets; nothing of them is l
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeVar, assert_never
+from typing import TYPE_CHECKING, TypeVar, assert_never
 
 from ledgerstone.cleaner import messages
 from ledgerstone.cleaner.plan import CleanedGroup, PassReport
-from ledgerstone.erasure import scan_messages
-from ledgerstone.erasure.scan_plan import ScanReport, SearchPlan, SearchReport
 from ledgerstone.server.cleaning.parts import PassFailed
 from ledgerstone.server.effects import Analyse, Clean, GiveUp, Proceed, StartScan, WorkerName
 from ledgerstone.server.erasing.scans import ScanFailed
@@ -21,6 +19,9 @@ from ledgerstone.workers.frames import Message
 from ledgerstone.workers.pool import JobFailed, JobListener, Pool, Trade
 from ledgerstone.workers.process import Worker
 
+if TYPE_CHECKING:
+    from ledgerstone.erasure.scan_plan import ScanReport, SearchReport
+
 Job = Clean | StartScan | Analyse
 WorkerEffect = Clean | Proceed | GiveUp | StartScan | Analyse
 
@@ -29,17 +30,24 @@ def _no_part(content: Message) -> None:
     raise ValueError("this worker has no parts to hand over")
 
 
+def _scan_report(content: Message) -> "SearchReport | ScanReport":
+    # Imported here: most brokers scan nothing.
+    from ledgerstone.erasure.scan_messages import report_of
+
+    return report_of(content)
+
+
 CLEANING: Trade[CleanedGroup, PassReport] = Trade(
     name=WorkerName.CLEANING,
     module="ledgerstone.cleaner.worker",
     read_part=messages.group_of,
     read_end=messages.report_of,
 )
-SCANNING: Trade[None, SearchReport | ScanReport] = Trade(
+SCANNING: "Trade[None, SearchReport | ScanReport]" = Trade(
     name=WorkerName.SCANNING,
     module="ledgerstone.erasure.worker",
     read_part=_no_part,
-    read_end=scan_messages.report_of,
+    read_end=_scan_report,
     most=1,
 )
 ANALYSING: Trade[None, AnatomyReport] = Trade(
@@ -55,7 +63,7 @@ Start = Callable[[], Awaitable[Worker]]
 Report = Callable[[Job, Result], None]
 Failure = Callable[[str, bool], Result]  # why, and whether the worker died
 P = TypeVar("P", bound=CleanedGroup | None)
-E = TypeVar("E", bound=PassReport | SearchReport | ScanReport | AnatomyReport)
+E = TypeVar("E", bound="PassReport | SearchReport | ScanReport | AnatomyReport")
 
 
 class WorkerRoom:
@@ -104,8 +112,11 @@ class WorkerRoom:
             case Proceed(number, go_on):
                 self._cleaning.word(number, go_on=go_on)
             case StartScan(number, plan):
+                from ledgerstone.erasure.scan_messages import plan_message
+                from ledgerstone.erasure.scan_plan import SearchPlan
+
                 self._jobs[WorkerName.SCANNING, number] = effect
-                content = scan_messages.plan_message(plan)
+                content = plan_message(plan)
                 self._scanning.hand_over(number, content, is_urgent=isinstance(plan, SearchPlan))
             case Analyse(number, plan):
                 self._jobs[WorkerName.ANALYSING, number] = effect

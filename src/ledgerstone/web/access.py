@@ -8,7 +8,6 @@ the cookie's owner here, but does not know that secret. Neither reveals the toke
 import hmac
 from collections.abc import Mapping
 from hashlib import sha256
-from http.cookies import CookieError, SimpleCookie
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -44,6 +43,9 @@ class Access:
 
     def is_known(self, headers: Mapping[str, str], port: int) -> bool:
         """Whether the request carries the cookie."""
+        # Imported here: nobody may ever look at the page.
+        from http.cookies import CookieError, SimpleCookie
+
         try:
             cookies = SimpleCookie(headers.get("cookie", ""))
         except CookieError:

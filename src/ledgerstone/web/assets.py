@@ -4,10 +4,8 @@ Each is served under a name with a hash of its content, so that browsers can cac
 still get the next version. All are small text files, and read once.
 """
 
-import gzip
 from collections.abc import Mapping
 from hashlib import sha256
-from importlib.resources import files
 from typing import Final, NamedTuple
 
 from ledgerstone.server.http.server import HttpRequest, Page
@@ -37,6 +35,9 @@ class Assets:
 
     @classmethod
     def load(cls) -> "Assets":
+        # Imported here: a broker starts without pages.
+        from importlib.resources import files
+
         folder = files("ledgerstone.web") / "assets"
         return cls(
             {
@@ -70,4 +71,7 @@ class Assets:
 def _asset(name: str, content: bytes) -> Asset:
     stem, _, kind = name.rpartition(".")
     url = f"{PREFIX}{stem}.{sha256(content).hexdigest()[:12]}.{kind}"
-    return Asset(url, _TYPES[kind], content, gzip.compress(content, 9, mtime=0))
+    # As above: a start does without it.
+    from gzip import compress
+
+    return Asset(url, _TYPES[kind], content, compress(content, 9, mtime=0))

@@ -2,7 +2,6 @@
 
 import ctypes
 import importlib.metadata
-import importlib.resources
 import os
 import pathlib
 import stat
@@ -158,7 +157,7 @@ def test_unusable_cache_still_gives_kernels(
 
 
 def package_of(monkeypatch: pytest.MonkeyPatch, root: Traversable) -> None:
-    monkeypatch.setattr(importlib.resources, "files", lambda package: root)
+    monkeypatch.setattr(loader, "_package", lambda: root)
 
 
 def test_what_a_wheel_carries_is_loaded_without_a_cache_or_a_compiler(
@@ -202,6 +201,7 @@ def test_installation_without_kernels_and_compiler_says_what_to_install(
     def version(package_name: str) -> str:
         raise importlib.metadata.PackageNotFoundError(package_name)
 
+    monkeypatch.setattr(loader, "_named_version", lambda package_name: None)
     monkeypatch.setattr(importlib.metadata, "version", version)
 
     with pytest.raises(KernelBuildFailed, match=r"pip install 'ledgerstone\[kernels\]'"):
@@ -382,3 +382,12 @@ def test_machine_without_a_linker_gets_kernels_all_the_same(
 
     assert str(library.report.path).endswith(".o")
     assert calls(library) == 8
+
+
+def test_version_of_a_package_is_the_one_that_its_metadata_say() -> None:
+    for name in ("numba", "llvmlite"):
+        assert loader._named_version(name) == importlib.metadata.version(name)
+
+
+def test_package_without_a_directory_of_metadata_has_no_version_by_name() -> None:
+    assert loader._named_version("no-such-package") is None

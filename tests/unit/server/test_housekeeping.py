@@ -344,3 +344,19 @@ def test_flushes_before_one_that_fails_are_not_forgotten(
 
     assert machine.broker.partitions.get(TP).log.recovery_point == 1
     assert not machine.broker.housekeeping.flushes.is_under_way(TP)
+
+
+def test_idle_broker_wakes_once_a_second_though_every_tick_is_a_little_late(
+    machine: InProcess,
+) -> None:
+    start_ms, wakes = machine.clock.monotonic_ms(), 0
+
+    while (passed_ms := machine.clock.monotonic_ms() - start_ms) < 100_000:
+        # Each timer fires a millisecond late, which would draw the jobs apart.
+        wait_ms = machine.broker.next_deadline_ms - machine.clock.monotonic_ms() + 1
+        machine.clock.advance(ms=max(1, wait_ms))
+        machine.tick()
+        wakes += 1
+
+    # Seven looks of the cleaner, every 15 s, are its own.
+    assert wakes <= passed_ms / 1000 + 10

@@ -8,10 +8,10 @@ from ledgerstone.replication.hosted_partitions import SLICE_PARTITIONS
 from ledgerstone.server.http.monitor import (
     PARTITIONS_AT_ONCE,
     readiness,
-    routes,
     sample_slices,
     samples,
 )
+from ledgerstone.server.http.monitor_routes import routes
 from ledgerstone.server.http.server import Page, SlowPage
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess

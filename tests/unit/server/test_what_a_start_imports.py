@@ -10,32 +10,50 @@ MODULE = re.compile(r"^import time:.*\|\s+([\w.]+)$", re.MULTILINE)
 # What clusters, pages, requests and the other planes need, and packages that are slow to import.
 LATER = (
     "argparse",
+    "cramjam",
     "crc32c",
     "cryptography",
-    "http.client",
+    "email",
+    "http",
+    "importlib.metadata",
+    "importlib.resources",
+    "isal",
     "jinja2",
     "ledgerstone.client",
     "ledgerstone.cluster",
     "ledgerstone.pipeline",
+    "ledgerstone.erasure.erasure",
+    "ledgerstone.erasure.scan_plan",
     "ledgerstone.raft.wire.translation",
+    "ledgerstone.server.auditing",
+    "ledgerstone.server.authorising",
     "ledgerstone.server.broker_life.agent",
     "ledgerstone.server.cluster_join",
     "ledgerstone.server.cluster_start",
     "ledgerstone.server.cluster_stop",
+    "ledgerstone.server.erasing.agent",
+    "ledgerstone.server.erasing.journal",
+    "ledgerstone.server.erasing.view",
     "ledgerstone.server.handlers",
     "ledgerstone.server.http.api",
+    "ledgerstone.server.http.monitor",
     "ledgerstone.server.replicating.agent",
+    "ledgerstone.server.tls_contexts",
+    "ledgerstone.server.tls_transport",
     "ledgerstone.sim",
     "ledgerstone.spark",
+    "lz4",
     "numba",
     "numpy",
     "pyarrow",
+    "random",
     "rich",
+    "tempfile",
+    "zipfile",
+    "zstandard",
 )
-# Of `client`, an erasure needs the partition of a key.
-ALLOWED = {"ledgerstone.client", "ledgerstone.client.partitioner"}
 # Of `cluster`, a page keeps what nodes say of their lag.
-ALLOWED |= {"ledgerstone.cluster", "ledgerstone.cluster.lag_reports"}
+ALLOWED = {"ledgerstone.cluster", "ledgerstone.cluster.lag_reports"}
 
 
 def imported_by_a_start(directory: Path) -> set[str]:

@@ -11,7 +11,6 @@ import os
 import pathlib
 import stat
 import struct
-import tempfile
 from collections.abc import Iterator
 from typing import Final
 
@@ -80,6 +79,9 @@ def write_image(path: pathlib.Path, image: bytes) -> None:
     What tells damage stands behind the image, where the linker of a process does not look."""
     content = image + MAGIC + _LENGTH.pack(len(image))
     content += hashlib.sha256(content).digest()
+    # Imported here: a start only reads.
+    import tempfile
+
     # mkstemp makes the file with mode 0600.
     descriptor, temporary = tempfile.mkstemp(prefix=path.name, suffix=".tmp", dir=path.parent)
     try:

@@ -1,27 +1,23 @@
 """Searches and scans that a broker has asked its scanning worker for. Grade D.
 
 Whoever wants one hands in a plan and what is to be called with its end; the plan leaves as an
-effect with the next tick. Plans hold secrets, so nothing of them is logged or answered.
+effect with the next tick. Plans hold secrets, so nothing of them is logged or answered. A start
+imports this and none of the plans.
 """
 
 import logging
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Union
 
 from ledgerstone.dataclasses import dataclass, field
-from ledgerstone.erasure.places import places_json
-from ledgerstone.erasure.scan_plan import (
-    LiveSegment,
-    ScannedPartition,
-    ScanPlan,
-    ScanReport,
-    SearchReport,
-)
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.server.effects import GiveUp, StartScan, WorkerName
 from ledgerstone.types import TopicPartition
 from ledgerstone.workers.watch import Watch
+
+if TYPE_CHECKING:
+    from ledgerstone.erasure.scan_plan import ScannedPartition, ScanPlan, ScanReport, SearchReport
 
 _LOG: Final = logging.getLogger(__name__)
 # Answers to "where is this key" that can still be asked for.
@@ -33,7 +29,7 @@ class ScanFailed(NamedTuple):
     worker_died: bool = False
 
 
-ScanResult = SearchReport | ScanReport | ScanFailed
+ScanResult = Union["SearchReport", "ScanReport", ScanFailed]
 WhenEnded = Callable[[ScanResult], None]
 
 
@@ -46,7 +42,7 @@ class Scans:
     _wanted: list[StartScan] = field(default_factory=list)
     _next_number: int = 1
 
-    def start(self, plan: ScanPlan, when_ended: WhenEnded) -> int:
+    def start(self, plan: "ScanPlan", when_ended: WhenEnded) -> int:
         number = self._next_number
         self._next_number += 1
         self._under_way[number] = when_ended
@@ -83,10 +79,12 @@ class SearchTicket(NamedTuple):
 
     number: int
     topic: str
-    result: SearchReport | ScanFailed | None = None
+    result: "SearchReport | ScanFailed | None" = None
 
     def to_json(self) -> dict[str, Any]:
-        found = self.result if isinstance(self.result, SearchReport) else None
+        from ledgerstone.erasure.places import places_json
+
+        found = None if isinstance(self.result, ScanFailed) else self.result
         return {
             "search": self.number,
             "topic": self.topic,
@@ -110,6 +108,8 @@ class SearchTickets:
         return self._tickets[number]
 
     def close(self, number: int, result: ScanResult) -> None:
+        from ledgerstone.erasure.scan_plan import ScanReport
+
         assert not isinstance(result, ScanReport), "a search ends with what a search finds"
         known = self._tickets.get(number)
         if known is not None:
@@ -121,8 +121,10 @@ class SearchTickets:
 
 def files_of(
     image: MetadataImage, partitions: HostedPartitions, topic: str
-) -> tuple[ScannedPartition, ...]:
+) -> "tuple[ScannedPartition, ...]":
     """The topic's partitions here, each as far as it reaches at this moment."""
+    from ledgerstone.erasure.scan_plan import LiveSegment, ScannedPartition
+
     found = []
     for number in sorted(image.topics[topic].partitions):
         partition = partitions.find(TopicPartition(topic, number))

@@ -6,11 +6,12 @@ needs to know. A plug-in is other people's code: whatever it raises is a reason,
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from ledgerstone.erasure.erasure import ScanOutcome
-from ledgerstone.erasure.verifiers import GROUP, Verifier, Word, load_verifiers
 from ledgerstone.server.effects import AskVerifier
+
+if TYPE_CHECKING:
+    from ledgerstone.erasure.verifiers import Verifier, Word
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -22,8 +23,11 @@ class Verifiers:
     def names(self) -> Sequence[str]:
         return tuple(self._all())
 
-    def ask(self, effect: AskVerifier) -> Sequence[Word] | str:
+    def ask(self, effect: AskVerifier) -> "Sequence[Word] | str":
         """Runs in a thread and may take long; a text says why there is no answer."""
+        from ledgerstone.erasure.erasure import ScanOutcome
+        from ledgerstone.erasure.verifiers import Word
+
         verifier = self._all().get(effect.name)
         if verifier is None:
             return f"no verifier {effect.name} is installed here"
@@ -35,10 +39,12 @@ class Verifiers:
             # Not its text: a plug-in that was given a key may quote it.
             return f"it failed with {type(error).__name__}"
 
-    def _all(self) -> Mapping[str, Verifier]:
+    def _all(self) -> "Mapping[str, Verifier]":
         if self._loaded is None:
             # Imported here: it takes longer than much of a start, and most brokers erase nothing.
             from importlib.metadata import entry_points
+
+            from ledgerstone.erasure.verifiers import GROUP, load_verifiers
 
             try:
                 self._loaded = load_verifiers(entry_points(group=GROUP))

@@ -15,7 +15,7 @@ from ledgerstone.server.cleaning import view as cleaning_view
 from ledgerstone.server.directories import view as directories_view
 from ledgerstone.server.erasing import view as erasing_view
 from ledgerstone.server.groups.agent import Groups
-from ledgerstone.server.http.server import Page, Routes, SlowPage
+from ledgerstone.server.http.server import Page, SlowPage
 from ledgerstone.server.isr import view as isr_view
 from ledgerstone.server.metrics import Exposition, MetricSample, add
 from ledgerstone.server.purgatory import Purgatory
@@ -31,15 +31,6 @@ PARTITIONS_AT_ONCE: Final = 32
 _PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def routes(broker: Broker) -> Routes:
-    return {
-        "/metrics": lambda: _metrics(broker),
-        "/livez": lambda: Page(200, "alive\n"),
-        "/healthz": lambda: Page(200, "alive\n"),
-        "/readyz": lambda: readiness(broker),
-    }
-
-
 def readiness(broker: Broker) -> Page:
     """Red while a log takes no writes, a delete may not happen, or the cluster does not have this
     node: an operator has to look."""
@@ -52,7 +43,8 @@ def readiness(broker: Broker) -> Page:
     failed += directories_view.complaints(broker)
     failed += cluster_view.complaints(broker)
     failed += cleaning_view.complaints(broker.cleaning)
-    failed += erasing_view.complaints(broker.erasing)
+    if broker.erasing_on_demand.is_made:
+        failed += erasing_view.complaints(broker.erasing)
     failed += damage.complaints(broker)
     if failed:
         return Page(503, "not ready\n" + "".join(f"{line}\n" for line in failed))
@@ -63,7 +55,7 @@ def readiness(broker: Broker) -> Page:
     return Page(200, "ready\n" + "".join(f"note: {line}\n" for line in notes))
 
 
-def _metrics(broker: Broker) -> SlowPage:
+def metrics(broker: Broker) -> SlowPage:
     """Thousands of partitions take a while, and clients wait meanwhile: so, slice by slice."""
     page = Exposition()
     for part in sample_slices(broker):

@@ -5,17 +5,16 @@ another. To know it a whole topic has to be searched, so it is done in samples: 
 keys of a topic in a minute, together in one search, by the scanning worker and not faster than
 `BYTES_PER_SECOND`; one search at a time, and the next of the same topic after ten times as long. As
 many batches are looked into for nothing in a minute, and no more: that happens on the loop. Keys
-are known by keyed hashes under a seed that lives as long as its search.
+are known by keyed hashes under a seed that lives as long as its search. Plans are imported with the
+first tombstone: many brokers see none.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from ledgerstone.cleaner.planning import CleanerSettings
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.dataclasses import dataclass, field
-from ledgerstone.erasure.key_print import KeyPrint
-from ledgerstone.erasure.scan_plan import KeyPrints, SearchPlan, SearchReport
 from ledgerstone.errors import KafkaError
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.records.batch import read_header
@@ -29,6 +28,10 @@ from ledgerstone.server.erasing.scans import (
     missing_partition,
 )
 from ledgerstone.types import TopicPartition, WritableBuffer
+
+if TYPE_CHECKING:
+    from ledgerstone.erasure.key_print import KeyPrint
+    from ledgerstone.erasure.scan_plan import SearchPlan, SearchReport
 
 KEYS_TAKEN: Final = 16
 PERIOD_MS: Final = 60_000
@@ -50,7 +53,7 @@ class Stray(NamedTuple):
 class _Wanted(NamedTuple):
     topic_partition: TopicPartition
     offset: int
-    key_print: KeyPrint
+    key_print: "KeyPrint"
 
 
 @dataclass(slots=True)
@@ -84,7 +87,7 @@ class CleaningSettings(Protocol):
 class Searches(Protocol):
     """What the scanning worker is asked for."""
 
-    def start(self, plan: SearchPlan, when_ended: WhenEnded) -> int: ...
+    def start(self, plan: "SearchPlan", when_ended: WhenEnded) -> int: ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -136,6 +139,8 @@ class StrayChecks:
                 return
 
     def _start(self, name: str, topic: _Topic, when_found: Callable[[Stray], None]) -> None:
+        from ledgerstone.erasure.scan_plan import KeyPrints, SearchPlan, SearchReport
+
         wanted, topic.wanted = topic.wanted, []
         limit = self.cleaning.settings.bytes_per_second
         plan = SearchPlan(
@@ -183,13 +188,15 @@ def first_tombstone(records: WritableBuffer) -> tuple[int, bytes] | None:
     return None
 
 
-def _print_of(key: bytes, seed: bytes) -> KeyPrint:
+def _print_of(key: bytes, seed: bytes) -> "KeyPrint":
+    from ledgerstone.erasure.key_print import KeyPrint
+
     low, high = hash_key(key, seed)
     # A search knows keys by these two words; the rest is for scans and receipts.
     return KeyPrint(length=len(key), rolling=0, sip_low=low, sip_high=high, hmac=b"", telling=0)
 
 
-def strays_in(wanted: list[_Wanted], report: SearchReport) -> Iterator[Stray]:
+def strays_in(wanted: list[_Wanted], report: "SearchReport") -> Iterator[Stray]:
     """Tombstones whose partition has no value of their key while the last record that another has
     of it is a value."""
     last = {
