@@ -16,8 +16,15 @@ import typer
 
 from ledgerstone.cli.log_format import formatter
 from ledgerstone.clock import Clock
-from ledgerstone.config.broker import BrokerConfig, load_broker_config
-from ledgerstone.errors import ConfigError, StartFailed, StartStopped
+from ledgerstone.config.broker import (
+    BrokerConfig,
+    load_broker_config,
+    secrets_of,
+    secrets_of_command_line,
+)
+from ledgerstone.core_dumps import forbid_core_dumps
+from ledgerstone.errors import ConfigError, NotPrivate, StartFailed, StartStopped
+from ledgerstone.private_files import read_operators, write_private
 from ledgerstone.workers.child import die_with_parent
 
 if TYPE_CHECKING:
@@ -26,6 +33,7 @@ if TYPE_CHECKING:
 
 _EXIT_REFUSED = 2
 DEFAULT_ADDRESS: Final = "127.0.0.1:9092"
+_MOST_BYTES: Final = 1 << 20
 
 
 def up(
@@ -48,7 +56,10 @@ def up(
     ready_file: Annotated[
         Path | None, typer.Option(help="JSON file written when the broker is ready.")
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="A server.properties file.")] = None,
+    config: Annotated[
+        list[Path] | None,
+        typer.Option(help="A server.properties file. Of several, later ones go before."),
+    ] = None,
     override: Annotated[
         list[str] | None, typer.Option("-c", help="key=value; overrides file and environment.")
     ] = None,
@@ -80,12 +91,11 @@ def up(
         overrides.append(f"ledgerstone.http.listener={http}")
     if http_readonly:
         overrides.append("ledgerstone.http.readonly=true")
-    try:
-        properties = config.read_bytes() if config is not None else b""
-    except OSError as error:
-        raise typer.BadParameter(str(error), param_hint="--config") from error
     _raise_descriptor_limit()
+    forbid_core_dumps(os.environ)
     try:
+        properties = [_read_properties(path) for path in config or ()]
+        _remark_on_command_line(overrides)
         setup = _secure_setup(data, listen or DEFAULT_ADDRESS) if secure else None
         # Behind them the user's own, which so go before.
         overrides = [*(() if setup is None else setup.overrides), *overrides]
@@ -98,6 +108,31 @@ def up(
     except ConfigError as error:
         typer.echo(f"ledgerstone: {error}", err=True)
         raise typer.Exit(_EXIT_REFUSED) from error
+
+
+def _read_properties(path: Path) -> bytes:
+    try:
+        content, found = read_operators(str(path), _MOST_BYTES)
+    except OSError as error:
+        raise typer.BadParameter(str(error), param_hint="--config") from error
+    except NotPrivate as error:
+        raise ConfigError("--config", str(path), error.reason) from error
+    if len(content) > _MOST_BYTES:
+        raise ConfigError("--config", str(path), f"is larger than {_MOST_BYTES} bytes")
+    if secrets := secrets_of(content):
+        remark = found.remark(", ".join(secrets))
+        if remark is not None:
+            logging.getLogger(__name__).warning("config %s", remark)
+    return content
+
+
+def _remark_on_command_line(overrides: list[str]) -> None:
+    for name in secrets_of_command_line(overrides):
+        logging.getLogger(__name__).warning(
+            "config %s: given with -c, every user of this machine can read it in the list of "
+            "processes; put it into a file of mode 0600 and name that with --config",
+            name,
+        )
 
 
 def _secure_setup(data: Path | None, listen: str) -> "SecureSetup":
@@ -197,11 +232,7 @@ async def _serve(
 
 def _write_ready_file(path: Path, facts: dict[str, object]) -> None:
     """Written atomically, since others wait for it; private, since it holds the token."""
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.unlink(missing_ok=True)
-    temporary.touch(mode=0o600)
-    temporary.write_text(json.dumps(facts) + "\n", encoding="utf-8")
-    temporary.replace(path)
+    write_private(str(path), json.dumps(facts).encode() + b"\n")
 
 
 def _spare_the_collector() -> None:
