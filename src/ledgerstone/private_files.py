@@ -23,7 +23,7 @@ _TEMPORARY: Final = ".tmp"
 _ROOT: Final = 0
 
 
-class Found(NamedTuple):
+class Exposure(NamedTuple):
     """What the kernel says of an open file. `user` is who asks."""
 
     path: str
@@ -69,7 +69,7 @@ class Found(NamedTuple):
 
 class OperatorsFile(NamedTuple):
     content: bytes
-    found: Found
+    found: Exposure
 
 
 def open_private(path: str) -> int:
@@ -148,6 +148,6 @@ def read_operators(path: str, most_bytes: int) -> OperatorsFile:
         return OperatorsFile(file.read(most_bytes + 1), found)
 
 
-def _found(descriptor: int, path: str) -> Found:
+def _found(descriptor: int, path: str) -> Exposure:
     status = os.fstat(descriptor)
-    return Found(path, status.st_mode, status.st_uid, os.geteuid())
+    return Exposure(path, status.st_mode, status.st_uid, os.geteuid())

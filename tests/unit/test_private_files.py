@@ -8,7 +8,7 @@ import pytest
 
 from ledgerstone.errors import NotPrivate
 from ledgerstone.private_files import (
-    Found,
+    Exposure,
     append_private,
     create_private,
     open_private,
@@ -121,7 +121,7 @@ def test_refusal_closes_what_it_opened(tmp_path: Path) -> None:
 
 
 def test_file_of_another_user_is_refused_unless_root_asks() -> None:
-    theirs = Found("f", REGULAR | 0o600, owner=7, user=8)
+    theirs = Exposure("f", REGULAR | 0o600, owner=7, user=8)
 
     assert theirs.refusal_as_ours() == "belongs to user 7, not to 8"
     assert theirs._replace(user=0).refusal_as_ours() is None
@@ -157,11 +157,11 @@ def test_lines_are_added_to_a_file_that_is_made_private(tmp_path: Path) -> None:
     ],
 )
 def test_operators_file_is_remarked_upon(mode: int, owner: int, remark: str | None) -> None:
-    assert Found("f", REGULAR | mode, owner, user=8).remark("a password") == remark
+    assert Exposure("f", REGULAR | mode, owner, user=8).remark("a password") == remark
 
 
 def test_group_of_roots_own_file_is_remarked_upon_for_root() -> None:
-    assert "0640" in (Found("f", REGULAR | 0o640, owner=0, user=0).remark("a key") or "")
+    assert "0640" in (Exposure("f", REGULAR | 0o640, owner=0, user=0).remark("a key") or "")
 
 
 def test_operators_file_is_read_through_a_link_as_orchestrators_mount_it(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -91,23 +92,33 @@ def up(
         overrides.append(f"ledgerstone.http.listener={http}")
     if http_readonly:
         overrides.append("ledgerstone.http.readonly=true")
-    _raise_descriptor_limit()
-    forbid_core_dumps(os.environ)
+    _set_limits()
     try:
-        properties = [_read_properties(path) for path in config or ()]
-        _remark_on_command_line(overrides)
         setup = _secure_setup(data, listen or DEFAULT_ADDRESS) if secure else None
-        # Behind them the user's own, which so go before.
-        overrides = [*(() if setup is None else setup.overrides), *overrides]
-        loaded = load_broker_config(
-            properties=properties, environment=os.environ, overrides=overrides
-        )
-        for warning in loaded.warnings:
-            logging.getLogger(__name__).warning("config %s", warning)
-        asyncio.run(_serve(loaded.config, ready_file, setup, is_virtual=clock == "virtual"))
+        loaded = _load(config or [], overrides, () if setup is None else setup.overrides)
+        asyncio.run(_serve(loaded, ready_file, setup, is_virtual=clock == "virtual"))
     except ConfigError as error:
         typer.echo(f"ledgerstone: {error}", err=True)
         raise typer.Exit(_EXIT_REFUSED) from error
+
+
+def _load(files: list[Path], overrides: list[str], ours: Sequence[str]) -> BrokerConfig:
+    """`ours` are behind the user's own, which so go before."""
+    log = logging.getLogger(__name__)
+    for name in secrets_of_command_line(overrides):
+        log.warning(
+            "config %s: given with -c, every user of this machine can read it in the list of "
+            "processes; put it into a file of mode 0600 and name that with --config",
+            name,
+        )
+    loaded = load_broker_config(
+        properties=[_read_properties(path) for path in files],
+        environment=os.environ,
+        overrides=[*ours, *overrides],
+    )
+    for warning in loaded.warnings:
+        log.warning("config %s", warning)
+    return loaded.config
 
 
 def _read_properties(path: Path) -> bytes:
@@ -124,15 +135,6 @@ def _read_properties(path: Path) -> bytes:
         if remark is not None:
             logging.getLogger(__name__).warning("config %s", remark)
     return content
-
-
-def _remark_on_command_line(overrides: list[str]) -> None:
-    for name in secrets_of_command_line(overrides):
-        logging.getLogger(__name__).warning(
-            "config %s: given with -c, every user of this machine can read it in the list of "
-            "processes; put it into a file of mode 0600 and name that with --config",
-            name,
-        )
 
 
 def _secure_setup(data: Path | None, listen: str) -> "SecureSetup":
@@ -244,8 +246,9 @@ def _spare_the_collector() -> None:
     gc.set_threshold(20_000, 50, 100)
 
 
-def _raise_descriptor_limit() -> None:
+def _set_limits() -> None:
     """Each segment and each connection needs a descriptor; the soft limit is often only 1024."""
+    forbid_core_dumps(os.environ)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
