@@ -1,8 +1,8 @@
 """A list of what a release is made of, from the locks: CycloneDX 1.6. Shell grade.
 
-Every package of `requirements/base.txt`, which a broker runs with, is a required part; every one of
-`requirements/wheel.txt` that is not, and so only built it, an excluded one. Each has the hashes that
-its files may have, its licence as its own metadata name it, and what it is needed by. The same locks
+Every package of `requirements/base.txt`, which a broker runs with, is a required part. One that is
+in `requirements/wheel.txt` only has built it, and is an excluded part. Each has the hashes that its
+files may have, its licence as its own metadata name it, and what it is needed by. The same locks
 and the same time make the same bytes.
 """
 

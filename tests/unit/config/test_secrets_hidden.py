@@ -97,3 +97,12 @@ def test_later_file_goes_before_an_earlier_one() -> None:
     config = load_broker_config(properties=files, environment={}).config
 
     assert (config.node_id, config.log_dirs) == (1, ("/b",))
+
+
+def test_setting_that_names_a_file_or_a_variable_is_plain_text() -> None:
+    """Kafka's providers read files for whoever may set a key (CVE-2024-31141)."""
+    text = "${file:/etc/hostname:x} ${env:PATH} ${directory:/etc:hostname}"
+
+    config = load_broker_config(properties=f"ssl.key.password={text}".encode()).config
+
+    assert config.raw["ssl.key.password"] == text
