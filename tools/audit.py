@@ -20,7 +20,7 @@ def main() -> int:
     code = 0
     for lock in LOCKS:
         print(f"audit: requirements/{lock}", flush=True)
-        command = [python, "-m", "pip_audit", *OPTIONS, "-r", f"requirements/{lock}"]
+        command = [str(python), "-m", "pip_audit", *OPTIONS, "-r", f"requirements/{lock}"]
         code |= subprocess.run(command, cwd=REPOSITORY, check=False).returncode
     if code:
         print("audit: not clean. Above are faults that are known, or why PyPI could not be asked.")

@@ -23,8 +23,10 @@ from pathlib import Path
 from sbom import REPOSITORY, bill_of_materials, locked, sha256_of
 
 SUMS = "SHA256SUMS"
-INSTALL = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-INSTALL += ("--require-hashes", "--only-binary", ":all:")
+INSTALL = (
+    *("-m", "pip", "install", "--quiet", "--disable-pip-version-check"),
+    *("--require-hashes", "--only-binary", ":all:"),
+)
 VALIDATE = """
 import pathlib, sys
 from cyclonedx.schema import SchemaVersion
@@ -74,7 +76,7 @@ def build(python: Path, commit: str, epoch_s: int, target: Path) -> None:
         }
         os.umask(0o022)
         for kind in ("sdist", "wheel"):
-            command = [python, "-m", "hatchling", "build", "-t", kind, "-d", str(target)]
+            command = [str(python), "-m", "hatchling", "build", "-t", kind, "-d", str(target)]
             subprocess.run(command, cwd=source, env=settings, check=True)
 
 

@@ -66,16 +66,17 @@ def licence_of(name: str) -> list[dict[str, Any]]:
         metadata = importlib.metadata.metadata(name)
     except importlib.metadata.PackageNotFoundError:
         return []
-    expression = metadata.get("License-Expression")
-    if expression:
-        return [{"expression": expression}]
+    # Typed as a mapping without `get`; a name that is not there is no error, but None.
+    if "License-Expression" in metadata:
+        return [{"expression": metadata["License-Expression"]}]
     classified = [
         each.rpartition(" :: ")[2]
         for each in metadata.get_all("Classifier", [])
         if each.startswith(_LICENCE)
     ]
     # Some put the whole text there.
-    short = (metadata.get("License") or "").strip().splitlines()[:1]
+    named = metadata["License"] if "License" in metadata else ""
+    short = named.strip().splitlines()[:1]
     names = classified or [each for each in short if len(each) < 80]
     return [{"license": {"name": each}} for each in names]
 
