@@ -75,7 +75,7 @@ def licence_of(name: str) -> list[dict[str, Any]]:
         if each.startswith(_LICENCE)
     ]
     # Some put the whole text there.
-    named = metadata["License"] if "License" in metadata else ""
+    named = (metadata.get_all("License") or [""])[0]
     short = named.strip().splitlines()[:1]
     names = classified or [each for each in short if len(each) < 80]
     return [{"license": {"name": each}} for each in names]
