@@ -170,6 +170,29 @@ needs_systemd = pytest.mark.skipif(
 )
 
 
+def test_secrets_come_in_a_file_of_their_own_which_the_program_takes() -> None:
+    lines = (OPS / "secrets.conf").read_text().splitlines()
+    # The first one empties the list; systemd would start both otherwise.
+    reset, whole = (line.removeprefix("ExecStart=") for line in lines if "ExecStart=" in line)
+    (credential,) = [line.partition("=")[2] for line in lines if line.startswith("LoadCredential=")]
+    own = unit()["Service"]["ExecStart"]
+
+    assert reset == ""
+    assert whole.replace(f" --config %d/{credential.partition(':')[0]}", "") == own
+    assert complaint(CommandLine(tuple(shlex.split(whole)[1:]), is_whole=True)) is None
+
+
+@needs_systemd
+def test_systemd_would_say_what_it_does_not_know(tmp_path: Path) -> None:
+    copy = tmp_path / UNITS[0]
+    copy.write_text(f"[Service]\nExecStart={sys.executable}\nProtectEverything=yes\n")
+
+    command = ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", str(copy)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert "ProtectEverything" in done.stderr
+
+
 @needs_systemd
 @pytest.mark.parametrize("name", UNITS)
 def test_systemd_finds_little_that_the_unit_leaves_open(name: str) -> None:
