@@ -11,7 +11,7 @@ WARM := from ledgerstone.records.kernels import load; load(print)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fmt bench bench-peers crash sim kafka-reads docs clean
+.PHONY: help setup demo test check fmt bench bench-peers crash sim kafka-reads docs release audit clean
 
 SIM_RUN = --seeds $(or $(SEEDS),200) --first $(or $(FIRST),0) --jobs $(JOBS) $(if $(SCRIPT),--script $(SCRIPT))
 SIM_PROFILE = $(if $(PROFILE),--profile $(PROFILE))
@@ -78,6 +78,13 @@ docs: setup ## build the documentation as a site, in site/
 	@$(PY) tools/reference.py --metrics
 	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
+
+release: setup ## build what is published, twice and alike, in dist/: archives, list of parts, hashes
+	@$(PY) tools/release.py
+
+# Asks pypi.org for each version (its JSON API, not only its index): needs the network.
+audit: setup ## ask PyPI which pinned packages have known faults
+	@$(PY) tools/audit.py
 
 clean: ## remove .venv and every cache in this directory
 	@rm -rf .venv build dist site .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -2,9 +2,10 @@
 
 `dev.txt` is everything to develop and test, the build backend included. The others are held to the
 same versions: `base.txt` is what a deployment needs, `spark.txt` what the demo needs, `build.txt`
-what builds the package and its kernels, `pyspark-build.txt` what builds pyspark from its source
-archive, and `docs.txt` what the site is made with. Hashes cover every platform a release was built
-for, and no index is named: whoever installs brings their own.
+what builds the package and its kernels, `wheel.txt` the same with a linker, `release.txt` what
+looks at a release, `pyspark-build.txt` what builds pyspark from its source archive, and `docs.txt`
+what the site is made with. Hashes cover every platform a release was built for, and no index is
+named: whoever installs brings their own.
 """
 
 import os
@@ -51,6 +52,8 @@ def main() -> int:
     resolve("spark.txt", "--extra", "spark", *pinned)
     resolve("pyspark-build.txt", *pinned, source="requirements/pyspark-build.in")
     resolve("build.txt", "--only-build-deps", "--all-build-deps", *pinned)
+    resolve("wheel.txt", *pinned, source="requirements/wheel.in")
+    resolve("release.txt", *pinned, source="requirements/release.in")
     resolve("docs.txt", "--extra", "docs", *pinned)
     return 0
 

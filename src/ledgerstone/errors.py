@@ -396,6 +396,15 @@ class CorruptFile(StorageError):
         self.reason = reason
 
 
+class NotPrivate(StorageError):
+    """A file that holds secrets, and that others may read or change."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path} {reason}")
+        self.path = path
+        self.reason = reason
+
+
 class Damage(NamedTuple):
     """A place where a file differs from what was written. `size_bytes` are unreadable or gone;
     `is_gap`: a whole file is missing or was replaced."""

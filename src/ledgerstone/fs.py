@@ -56,6 +56,10 @@ class Filesystem(Protocol):
         """Creates a file that only its owner may open; FileExistsError if the name is taken."""
         ...
 
+    def open_private(self, path: str) -> File:
+        """Opens such a file for reading; NotPrivate if others may use it."""
+        ...
+
     def open_read_only(self, path: str) -> File:
         """Also opens files that nobody may write; FileNotFoundError unless it exists."""
         ...

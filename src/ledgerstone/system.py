@@ -10,6 +10,7 @@ import os
 import stat
 import time
 
+from ledgerstone import private_files
 from ledgerstone.errors import LogDirLocked
 from ledgerstone.types import Buffer, WritableBuffer
 
@@ -158,8 +159,10 @@ class OsFilesystem:
         return OsFile(os.open(path, flags, 0o644))
 
     def create_private(self, path: str) -> OsFile:
-        flags = os.O_RDWR | os.O_CLOEXEC | os.O_CREAT | os.O_EXCL
-        return OsFile(os.open(path, flags, 0o600))
+        return OsFile(private_files.create_private(path))
+
+    def open_private(self, path: str) -> OsFile:
+        return OsFile(private_files.open_private(path))
 
     def open_read_only(self, path: str) -> OsFile:
         return OsFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))

@@ -86,5 +86,5 @@ def test_a_secret_that_others_can_read_ends_the_start(broker: BrokerProcess) -> 
     broker.stop()
     (broker.data / "secure" / "ca.key").chmod(0o644)
 
-    with pytest.raises(AssertionError, match="has mode 0644; make it 0600"):
+    with pytest.raises(AssertionError, match="has mode 0644: others than its owner"):
         broker.start()

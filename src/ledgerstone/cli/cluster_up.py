@@ -124,15 +124,15 @@ async def _run(
 ) -> int:
     # Imported here: `ledgerstone cluster --help` must not load them.
     from ledgerstone.cluster.control_server import ControlServer
-    from ledgerstone.cluster.directory import write_private
     from ledgerstone.cluster.supervisor import Supervisor
+    from ledgerstone.private_files import write_private
 
     is_ready = False
 
     def tell() -> None:
         if ready_file is not None and is_ready and not supervisor.is_stopping:
             facts = ready_facts(supervisor.describe()["nodes"])
-            write_private(ready_file, json.dumps(facts) + "\n")
+            write_private(str(ready_file), json.dumps(facts).encode() + b"\n")
 
     supervisor = Supervisor(directory, layout, say=_say, log_level=log_level, on_change=tell)
     control = ControlServer(supervisor)

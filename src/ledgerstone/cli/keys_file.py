@@ -14,6 +14,7 @@ from typing import Any, Final
 import typer
 
 from ledgerstone.cli.output import bytes_field
+from ledgerstone.private_files import append_private
 
 PAIRS_FILE: Final = "erasures.jsonl"
 _UTF8_MARK: Final = b"\xef\xbb\xbf"
@@ -95,6 +96,5 @@ class Pairs:
             json.dumps({"id": each["id"], "topic": each["topic"], **bytes_field("key", key)})
             for each, key in zip(erasures, keys, strict=True)
         ]
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        with os.fdopen(append_private(str(self.path)), "w", encoding="ascii") as file:
             file.write("".join(f"{line}\n" for line in lines))

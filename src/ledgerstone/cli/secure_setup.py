@@ -5,15 +5,14 @@ password, and files that clients take as they are. What is there is used again, 
 keep working; what lacks is made. A file with a secret in it has mode 0600, or the start ends.
 """
 
-import os
 import socket
-import stat
 from pathlib import Path
 from typing import Final
 
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.dataclasses import dataclass, field
-from ledgerstone.errors import ConfigError
+from ledgerstone.errors import ConfigError, NotPrivate
+from ledgerstone.private_files import read_private, write_private
 from ledgerstone.storage.filenames import SECURE
 from ledgerstone.tls.authority import KeyAndCertificate, is_good_for, issue, new_authority
 
@@ -22,6 +21,8 @@ LISTENER: Final = "SASL_SSL"
 _MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 _PASSWORD_BYTES: Final = 18
+_CA: Final = "ca.pem"  # the one file without a secret
+_MOST_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +49,7 @@ class SecureSetup:
 
     def write_client_files(self, bootstrap: str) -> None:
         """Once the broker has its port."""
-        ca = self.directory / "ca.pem"
+        ca = self.directory / _CA
         jaas = f'{_MODULE} required username="{ADMIN}" password="{self.password}";'
         java = {
             "bootstrap.servers": bootstrap,
@@ -80,33 +81,34 @@ def set_up(data: Path, listen: str, clock: Clock, dice: Dice) -> SecureSetup:
     directory = data.absolute() / SECURE
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     for path in directory.iterdir():
-        _check_mode(path)
+        if path.name != _CA:
+            _read(path)
     authority = _authority(directory, clock.now_ms())
     _broker_key(directory, authority, _hosts(listen), clock.now_ms())
     password_file = directory / "admin.password"
     is_new = not password_file.exists()
     if is_new:
         _write(password_file, dice.random_bytes(_PASSWORD_BYTES).hex().encode())
-    password = password_file.read_text().strip()
+    password = _read(password_file).decode("utf-8", "replace").strip()
     if not password or any(each in password for each in '"\\\n'):
         raise ConfigError("--secure", str(password_file), "must be a password without quotes")
     return SecureSetup(directory=directory, listen=listen, password=password, is_new=is_new)
 
 
 def _authority(directory: Path, now_ms: int) -> KeyAndCertificate:
-    key, certificate = directory / "ca.key", directory / "ca.pem"
+    key, certificate = directory / "ca.key", directory / _CA
     if not (key.exists() and certificate.exists()):
         made = new_authority("Ledgerstone development CA", now_ms)
         _write(key, made.key)
-        _write(certificate, made.certificate, mode=0o644)
-    return KeyAndCertificate(key.read_bytes(), certificate.read_bytes())
+        write_private(str(certificate), made.certificate, mode=0o644)
+    return KeyAndCertificate(_read(key), certificate.read_bytes())
 
 
 def _broker_key(
     directory: Path, authority: KeyAndCertificate, hosts: list[str], now_ms: int
 ) -> None:
     path = directory / "broker.pem"
-    if path.exists() and is_good_for(path.read_bytes(), hosts, now_ms):
+    if path.exists() and is_good_for(_read(path), hosts, now_ms):
         return
     _write(path, issue(authority, "ledgerstone", hosts, now_ms).pem)
 
@@ -118,23 +120,12 @@ def _hosts(listen: str) -> list[str]:
     return list(dict.fromkeys(["localhost", "127.0.0.1", "::1", socket.gethostname(), *own]))
 
 
-def _check_mode(path: Path) -> None:
-    found = path.lstat()
-    mode = stat.S_IMODE(found.st_mode)
-    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-        raise ConfigError("--secure", str(path), "must be a file of the user who starts the broker")
-    if path.name != "ca.pem" and mode & 0o077:
-        reason = f"holds a secret and has mode {mode:04o}; make it 0600"
-        raise ConfigError("--secure", str(path), reason)
+def _read(path: Path) -> bytes:
+    try:
+        return read_private(str(path), _MOST_BYTES)
+    except NotPrivate as error:
+        raise ConfigError("--secure", str(path), error.reason) from error
 
 
-def _write(path: Path, content: bytes, mode: int = 0o600) -> None:
-    """Whole or not at all, and never readable by others for a moment."""
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.unlink(missing_ok=True)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+def _write(path: Path, content: bytes) -> None:
+    write_private(str(path), content)

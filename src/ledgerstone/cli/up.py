@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -16,8 +17,15 @@ import typer
 
 from ledgerstone.cli.log_format import formatter
 from ledgerstone.clock import Clock
-from ledgerstone.config.broker import BrokerConfig, load_broker_config
-from ledgerstone.errors import ConfigError, StartFailed, StartStopped
+from ledgerstone.config.broker import (
+    BrokerConfig,
+    load_broker_config,
+    secrets_of,
+    secrets_of_command_line,
+)
+from ledgerstone.core_dumps import forbid_core_dumps
+from ledgerstone.errors import ConfigError, NotPrivate, StartFailed, StartStopped
+from ledgerstone.private_files import read_operators, write_private
 from ledgerstone.workers.child import die_with_parent
 
 if TYPE_CHECKING:
@@ -26,6 +34,7 @@ if TYPE_CHECKING:
 
 _EXIT_REFUSED = 2
 DEFAULT_ADDRESS: Final = "127.0.0.1:9092"
+_MOST_BYTES: Final = 1 << 20
 
 
 def up(
@@ -48,7 +57,10 @@ def up(
     ready_file: Annotated[
         Path | None, typer.Option(help="JSON file written when the broker is ready.")
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="A server.properties file.")] = None,
+    config: Annotated[
+        list[Path] | None,
+        typer.Option(help="A server.properties file. Of several, later ones go before."),
+    ] = None,
     override: Annotated[
         list[str] | None, typer.Option("-c", help="key=value; overrides file and environment.")
     ] = None,
@@ -80,24 +92,49 @@ def up(
         overrides.append(f"ledgerstone.http.listener={http}")
     if http_readonly:
         overrides.append("ledgerstone.http.readonly=true")
-    try:
-        properties = config.read_bytes() if config is not None else b""
-    except OSError as error:
-        raise typer.BadParameter(str(error), param_hint="--config") from error
-    _raise_descriptor_limit()
+    _set_limits()
     try:
         setup = _secure_setup(data, listen or DEFAULT_ADDRESS) if secure else None
-        # Behind them the user's own, which so go before.
-        overrides = [*(() if setup is None else setup.overrides), *overrides]
-        loaded = load_broker_config(
-            properties=properties, environment=os.environ, overrides=overrides
-        )
-        for warning in loaded.warnings:
-            logging.getLogger(__name__).warning("config %s", warning)
-        asyncio.run(_serve(loaded.config, ready_file, setup, is_virtual=clock == "virtual"))
+        loaded = _load(config or [], overrides, () if setup is None else setup.overrides)
+        asyncio.run(_serve(loaded, ready_file, setup, is_virtual=clock == "virtual"))
     except ConfigError as error:
         typer.echo(f"ledgerstone: {error}", err=True)
         raise typer.Exit(_EXIT_REFUSED) from error
+
+
+def _load(files: list[Path], overrides: list[str], ours: Sequence[str]) -> BrokerConfig:
+    """`ours` are behind the user's own, which so go before."""
+    log = logging.getLogger(__name__)
+    for name in secrets_of_command_line(overrides):
+        log.warning(
+            "config %s: given with -c, every user of this machine can read it in the list of "
+            "processes; put it into a file of mode 0600 and name that with --config",
+            name,
+        )
+    loaded = load_broker_config(
+        properties=[_read_properties(path) for path in files],
+        environment=os.environ,
+        overrides=[*ours, *overrides],
+    )
+    for warning in loaded.warnings:
+        log.warning("config %s", warning)
+    return loaded.config
+
+
+def _read_properties(path: Path) -> bytes:
+    try:
+        content, found = read_operators(str(path), _MOST_BYTES)
+    except OSError as error:
+        raise typer.BadParameter(str(error), param_hint="--config") from error
+    except NotPrivate as error:
+        raise ConfigError("--config", str(path), error.reason) from error
+    if len(content) > _MOST_BYTES:
+        raise ConfigError("--config", str(path), f"is larger than {_MOST_BYTES} bytes")
+    if secrets := secrets_of(content):
+        remark = found.remark(", ".join(secrets))
+        if remark is not None:
+            logging.getLogger(__name__).warning("config %s", remark)
+    return content
 
 
 def _secure_setup(data: Path | None, listen: str) -> "SecureSetup":
@@ -197,11 +234,7 @@ async def _serve(
 
 def _write_ready_file(path: Path, facts: dict[str, object]) -> None:
     """Written atomically, since others wait for it; private, since it holds the token."""
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.unlink(missing_ok=True)
-    temporary.touch(mode=0o600)
-    temporary.write_text(json.dumps(facts) + "\n", encoding="utf-8")
-    temporary.replace(path)
+    write_private(str(path), json.dumps(facts).encode() + b"\n")
 
 
 def _spare_the_collector() -> None:
@@ -213,8 +246,9 @@ def _spare_the_collector() -> None:
     gc.set_threshold(20_000, 50, 100)
 
 
-def _raise_descriptor_limit() -> None:
+def _set_limits() -> None:
     """Each segment and each connection needs a descriptor; the soft limit is often only 1024."""
+    forbid_core_dumps(os.environ)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -16,6 +16,7 @@ from typing import Final
 from ledgerstone.cluster.layout import ClusterLayout, LayoutRefused, NodePlace, layout_from_json
 from ledgerstone.config.broker import load_broker_config
 from ledgerstone.errors import LedgerstoneError
+from ledgerstone.private_files import write_private
 from ledgerstone.server.formatting.plan import FormatOptions, plan_format
 from ledgerstone.server.formatting.writing import write_format
 from ledgerstone.storage.filenames import META_PROPERTIES
@@ -55,7 +56,8 @@ class ClusterDirectory:
             raise LayoutRefused(f"{self.path} is the log directory of a broker, not of a cluster")
 
     def save(self, layout: ClusterLayout) -> None:
-        write_private(self.path / LAYOUT, json.dumps(layout.to_json(), indent=2) + "\n")
+        text = json.dumps(layout.to_json(), indent=2) + "\n"
+        write_private(str(self.path / LAYOUT), text.encode())
 
     # -- nodes --------------------------------------------------------------------------------
 
@@ -79,7 +81,7 @@ class ClusterDirectory:
         if not properties.exists():
             settings = layout.settings_of(node, str(self.data_of(node)))
             lines = "".join(f"{key}={value}\n" for key, value in settings.items())
-            write_private(properties, _HEAD + lines)
+            write_private(str(properties), (_HEAD + lines).encode())
         config = load_broker_config(
             properties=properties.read_bytes(), overrides=[f"log.dirs={self.data_of(node)}"]
         ).config
@@ -106,12 +108,3 @@ class ClusterDirectory:
                 f"{self.path} is run by another `ledgerstone cluster up`"
             ) from error
         return descriptor
-
-
-def write_private(path: Path, text: str) -> None:
-    """Whole or not at all, since others wait for it; for its owner only."""
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.unlink(missing_ok=True)
-    temporary.touch(mode=0o600)
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)

@@ -27,7 +27,7 @@ from ledgerstone.config.properties import parse_properties
 from ledgerstone.config.security_protocol import SecurityProtocol
 from ledgerstone.config.setting import Value
 from ledgerstone.config.topic import resolve_topic
-from ledgerstone.dataclasses import dataclass, fields
+from ledgerstone.dataclasses import dataclass, field, fields
 from ledgerstone.errors import ConfigError
 
 ENVIRONMENT_PREFIX: Final = "KAFKA_"
@@ -135,7 +135,8 @@ class BrokerConfig:
     log_initial_task_delay_ms: int
     log_dir_failure_timeout_ms: int
 
-    raw: Mapping[str, str]
+    # It has passwords, too: whoever prints settings must not print it.
+    raw: Mapping[str, str] = field(repr=False)
 
     @classmethod
     def from_raw(cls, raw: Mapping[str, str]) -> "BrokerConfig":
@@ -214,13 +215,15 @@ class LoadedConfig(NamedTuple):
 
 def load_broker_config(
     *,
-    properties: bytes = b"",
+    properties: bytes | Sequence[bytes] = b"",
     environment: Mapping[str, str] | None = None,
     overrides: Sequence[str] = (),
 ) -> LoadedConfig:
-    """The settings of a broker, and warnings for its operator."""
+    """The settings of a broker, and warnings for its operator. Of several files, the later ones
+    go before."""
+    files = (properties,) if isinstance(properties, bytes) else properties
     given = {
-        **_from_file(properties),
+        **{name: text for each in files for name, text in _from_file(each).items()},
         **from_environment(environment or {}),
         **_from_command_line(overrides),
     }
@@ -228,6 +231,20 @@ def load_broker_config(
     unknown = [f"{name}: unknown key, ignored" for name in sorted(given) if name not in raw]
     config = BrokerConfig.from_raw(raw)
     return LoadedConfig(config, (*unknown, *_advice(config)))
+
+
+def secrets_of(properties: bytes) -> list[str]:
+    """The keys in the text of a file whose values are secrets."""
+    return secret_keys(_from_file(properties))
+
+
+def secrets_of_command_line(overrides: Sequence[str]) -> list[str]:
+    return secret_keys(_from_command_line(overrides))
+
+
+def secret_keys(given: Mapping[str, str]) -> list[str]:
+    found = {name: find_key(name, BROKER_KEYS) for name, text in given.items() if text}
+    return sorted(name for name, key in found.items() if key is not None and key.is_sensitive)
 
 
 def from_environment(environment: Mapping[str, str]) -> dict[str, str]:

@@ -12,9 +12,8 @@ from typing import Any, Final
 from ledgerstone.clock import Dice
 from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.key_print import SALT_BYTES, PrintKey
-from ledgerstone.errors import CorruptFile, StorageError
+from ledgerstone.errors import CorruptFile
 from ledgerstone.fs import Filesystem, parent_of
-from ledgerstone.storage.checkpoints import read_if_exists
 from ledgerstone.storage.filenames import TMP
 
 SECRETS_FILE: Final = "erasure.keys"
@@ -22,7 +21,6 @@ VERSION: Final = 1
 SEED_BYTES: Final = 32
 
 _MAX_BYTES: Final = 4096
-_OTHERS: Final = 0o077
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,15 +50,14 @@ def load_or_create(fs: Filesystem, path: str, *, dice: Dice, now_ms: int) -> Sec
 
 def load(fs: Filesystem, path: str) -> Secrets | None:
     """None before the first use."""
-    if not fs.exists(path):
+    try:
+        file = fs.open_private(path)
+    except FileNotFoundError:
         return None
-    mode = fs.mode_of(path)
-    if mode & _OTHERS:
-        raise StorageError(
-            f"{path} has mode {mode:#o}: others than its owner may use the secrets in it; "
-            f"set it to 0o600, and take the secrets for known if somebody could read them"
-        )
-    data = read_if_exists(fs, path) or b""
+    try:
+        data = file.pread(min(file.size(), _MAX_BYTES + 1), 0)
+    finally:
+        file.close()
     try:
         return secrets_from_text(data)
     except (ValueError, KeyError, TypeError, RecursionError) as error:

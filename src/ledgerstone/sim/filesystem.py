@@ -17,7 +17,7 @@ from typing import NoReturn
 
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.dataclasses import dataclass
-from ledgerstone.errors import LogDirLocked
+from ledgerstone.errors import LogDirLocked, NotPrivate
 from ledgerstone.fs import join
 from ledgerstone.sim.platter import (
     Directory,
@@ -255,6 +255,12 @@ class SimFilesystem:
         inode = self._create(path, parent, name)
         inode.mode = 0o600
         return SimFile(self, inode, path)
+
+    def open_private(self, path: str) -> SimFile:
+        mode = self.mode_of(path)
+        if mode & 0o077:
+            raise NotPrivate(path, f"has mode {mode:04o}")
+        return self.open(path)
 
     def open_read_only(self, path: str) -> SimFile:
         return self.open(path)

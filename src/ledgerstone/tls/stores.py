@@ -5,9 +5,7 @@ the line that converts it. What is wrong with a store is a ConfigError; no text 
 """
 
 import datetime
-import stat
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 from cryptography import x509
@@ -23,7 +21,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from ledgerstone.dataclasses import dataclass, field
-from ledgerstone.errors import ConfigError
+from ledgerstone.errors import ConfigError, NotPrivate
+from ledgerstone.private_files import read_operators
 from ledgerstone.tls.settings import StoreSettings
 
 _MOST_BYTES: Final = 4 << 20
@@ -102,18 +101,16 @@ def readable_by_others(store: StoreSettings) -> str | None:
     if store.location is None:
         return None
     path = store.key_location or store.location
-    mode = Path(path).stat().st_mode
-    if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        return f"{path} holds a private key and has mode {stat.S_IMODE(mode):04o}; make it 0600"
-    return None
+    return read_operators(path, 0).found.remark("a private key")
 
 
 def _content(store: StoreSettings, path: str, source: str) -> bytes:
     try:
-        with Path(path).open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
+        data = read_operators(path, _MOST_BYTES).content
     except OSError as error:
         raise ConfigError(source, path, f"cannot be read: {error.strerror}") from error
+    except NotPrivate as error:
+        raise ConfigError(source, path, error.reason) from error
     if len(data) > _MOST_BYTES:
         raise ConfigError(source, path, f"is larger than {_MOST_BYTES} bytes: no {store.name}")
     if data.startswith(_JAVA):

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Final
 
+from ledgerstone.core_dumps import forbid_core_dumps
 from ledgerstone.workers import conversation
 from ledgerstone.workers.frames import LENGTH_BYTES, Message, body_size, decode, encode
 
@@ -134,6 +135,7 @@ def run(parent: int, module: str) -> None:
     """The life of a worker process. `module` has `NICE`, and `make_work() -> Work`."""
     # First of all: importing what does the work takes a third of a second.
     die_with_parent(parent)
+    forbid_core_dumps(os.environ)
     # Ctrl-C at the broker's terminal is for the broker, which closes the pipe when it is done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     trade = import_module(module)

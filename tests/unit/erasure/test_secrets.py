@@ -81,7 +81,7 @@ def test_file_that_others_may_touch_is_refused(tmp_path: Path, mode: int) -> Non
     load_or_create(OsFilesystem(), path, dice=SystemDice(), now_ms=1)
     os.chmod(path, mode)
 
-    with pytest.raises(StorageError, match=f"has mode {mode:#o}"):
+    with pytest.raises(StorageError, match=f"has mode {mode:04o}"):
         load(OsFilesystem(), path)
 
 
