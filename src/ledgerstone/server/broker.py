@@ -200,7 +200,6 @@ class Broker:
         self.agents.add(self.markers)
         if self.auditor is not None:
             self.agents.add(self.auditor)
-            self.logins.on_failure = self.auditor.login_failed
         self.agents.add(self.verification)
         self.agents.add(self.producer_ids)
         self._add_quotas()
@@ -300,13 +299,18 @@ class Broker:
         if refusal is None:
             if not session.protocol.uses_sasl:
                 self.counters.count_login("successful_authentication", session.listener)
+                if certificate is not None and self.logins.on_success is not None:
+                    who, host = str(session.principal), session.host
+                    self.logins.on_success(who, host, session.listener, "SSL")
             return []
-        self.greeting_failed(session.listener)
+        self.greeting_failed(session.listener, session.host)
         return [Close(number, refusal, kind="certificate")]
 
-    def greeting_failed(self, listener: str) -> None:
+    def greeting_failed(self, listener: str, host: str) -> None:
         """No TLS came about with somebody."""
         self.counters.count_login("failed_authentication", listener)
+        if self.logins.on_failure is not None:
+            self.logins.on_failure(host, listener, "SSL")
 
     def room_for(self, number: int) -> memoryview | None:
         """Where to receive what a connection sends; None: do not read it now. Let go of the view
