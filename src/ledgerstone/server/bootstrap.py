@@ -84,15 +84,23 @@ def open_broker(
         path = config.cluster.metadata_log_dir
         raise ConfigError("log.dirs", path, f"cannot be used: {error}") from error
     log_dirs = open_log_dirs(config, world.fs, world.clock, world.dice, boot_id=world.boot_id)
+    auditor = None
     try:
-        return _compose(config, world, advertised, log_dirs)
+        auditor = _auditor(config, world)
+        return _compose(config, world, advertised, log_dirs, auditor)
     except BaseException:
         log_dirs.release()
+        if auditor is not None:
+            auditor.release()
         raise
 
 
 def _compose(
-    config: BrokerConfig, world: Surroundings, advertised: Sequence[Listener], log_dirs: LogDirs
+    config: BrokerConfig,
+    world: Surroundings,
+    advertised: Sequence[Listener],
+    log_dirs: LogDirs,
+    auditor: "Auditor | None",
 ) -> Broker:
     log_dir = log_dirs.metadata
     quorum = open_quorum(config, world.clock, world.dice, log_dir, advertised)
@@ -128,7 +136,7 @@ def _compose(
         image=link.image,
         newest_image=lambda: link.image,
     )
-    authorizer, auditor = _authorizer(config), _auditor(config, world)
+    authorizer = _authorizer(config)
     broker = Broker(
         config=config,
         clock=world.clock,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ledgerstone.clock import Clock, Dice
-from ledgerstone.fs import File, Filesystem, join, parent_of
+from ledgerstone.fs import File, FileLock, Filesystem, join, parent_of
 from ledgerstone.security.audit_chain import (
     LONGEST_LINE,
     NO_HASH,
@@ -27,6 +27,7 @@ from ledgerstone.security.audit_seal import SEAL
 
 ROLL_BYTES: Final = 64 << 20
 DAY_MS: Final = 86_400_000
+LOCK_FILE: Final = ".lock"
 _READ_BYTES: Final = 1 << 20
 # Lines that are synced, and so everything before them; beside those that ask for something.
 _SYNCED: Final = (SEAL, RETIRED, "audit.gap", "start", "stop")
@@ -77,10 +78,17 @@ def first_line_of(fs: Filesystem, path: str) -> dict[str, Any] | None:
 
 
 class AuditFile:
-    """Opened for as long as the broker runs."""
+    """Opened for as long as the broker runs; `lock` is released with it."""
 
     def __init__(
-        self, fs: Filesystem, directory: str, clock: Clock, dice: Dice, *, node_id: int
+        self,
+        fs: Filesystem,
+        directory: str,
+        clock: Clock,
+        dice: Dice,
+        *,
+        node_id: int,
+        lock: FileLock | None = None,
     ) -> None:
         self.fs, self.directory = fs, directory
         self._clock, self._dice, self.node_id = clock, dice, node_id
@@ -94,6 +102,7 @@ class AuditFile:
         # Lines since the last seal.
         self.unsealed = 0
         self._before = (0, ChainEnd(), 0)
+        self._lock = lock
         self._open()
 
     # -- lines --------------------------------------------------------------------------------
@@ -146,6 +155,12 @@ class AuditFile:
             self._file.truncate(self._position)
         except OSError:
             return
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        if self._lock is not None:
+            self._lock.release()
 
     # -- files --------------------------------------------------------------------------------
 
@@ -213,6 +228,11 @@ class AuditFile:
         if lost:
             gap = AuditEvent("audit.gap", "found", {}, {"lost_bytes": lost})
             self.append(gap, sync=True)
+
+
+def lock_directory(fs: Filesystem, directory: str) -> FileLock:
+    """LogDirLocked while a broker has it: two would write over each other's lines."""
+    return fs.lock(join(directory, LOCK_FILE))
 
 
 def make_durable_dir(fs: Filesystem, path: str) -> None:

@@ -102,6 +102,14 @@ class AuditTopic:
         state = self.image().partition(*AUDIT_PARTITION)
         return None if state is None else state.leader
 
+    def lacks_brokers(self) -> str | None:
+        """Why the topic would have fewer replicas than it should."""
+        brokers = self.image().brokers.values()
+        alive = sum(not each.fenced for each in brokers)
+        if alive >= self.replication_factor:
+            return None
+        return f"{AUDIT} waits for {self.replication_factor} brokers, {alive} are there"
+
     def ask_for_topic(self, on_answer: Callable[[str | None], None]) -> None:
         """Told why it is not there; in a later turn where the controller is another node."""
         configs = [CreateTopicsRequestConfig(key, text) for key, text in self._configs.items()]
@@ -123,7 +131,6 @@ class AuditTopic:
 
     def append(self, lines: Sequence[bytes], *, node: int, chain: str) -> Written:
         return append_lines(self.partitions, self.turn, lines, node=node, chain=chain)
-
 
 
 def _record(data: bytes, node: int, chain: str) -> RecordParts:

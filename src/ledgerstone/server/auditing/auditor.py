@@ -133,7 +133,9 @@ class Auditor:
 
     def tls_read(self, listener: str, failure: str | None) -> None:
         """Files of a listener have changed, and were read again."""
-        facts = {"listener": listener} if failure is None else {"listener": listener, "error": failure}
+        facts = (
+            {"listener": listener} if failure is None else {"listener": listener, "error": failure}
+        )
         outcome = "done" if failure is None else "refused"
         self.write(AuditEvent("tls.reload", outcome, {}, facts))
 
@@ -234,6 +236,11 @@ class Auditor:
                 self.feed.remember()
         except OSError as error:
             self._failed("stop", error)
+        self._file.close()
+
+    def release(self) -> None:
+        """Another may have the directory now; nothing is written any more."""
+        self._file.close()
 
 
 def _who(request: Request) -> dict[str, str]:

@@ -6,7 +6,7 @@ from ledgerstone.erasure.erasure import Erasure
 from ledgerstone.errors import ConfigError, StorageError
 from ledgerstone.fs import Filesystem, join
 from ledgerstone.server.auditing import redaction, seal_key
-from ledgerstone.server.auditing.audit_file import AuditFile
+from ledgerstone.server.auditing.audit_file import AuditFile, lock_directory, make_durable_dir
 from ledgerstone.server.auditing.auditor import Auditor
 from ledgerstone.server.auditing.erasure_life import ErasureLife
 from ledgerstone.server.auditing.upkeep import Upkeep
@@ -18,11 +18,25 @@ def open_auditor(config: BrokerConfig, fs: Filesystem, clock: Clock, dice: Dice)
     path = config.ledgerstone_audit_dir
     assert path is not None
     try:
-        if fs.exists(path):
-            redaction.finish(fs, path)
-        file = AuditFile(fs, path, clock, dice, node_id=config.node_id)
-    except OSError as error:
+        make_durable_dir(fs, path)
+        lock = lock_directory(fs, path)
+    except (OSError, StorageError) as error:
         raise ConfigError("ledgerstone.audit.dir", path, f"cannot be used: {error}") from error
+    try:
+        redaction.finish(fs, path)
+        file = AuditFile(fs, path, clock, dice, node_id=config.node_id, lock=lock)
+        return _audited(config, file, clock, dice)
+    except OSError as error:
+        lock.release()
+        raise ConfigError("ledgerstone.audit.dir", path, f"cannot be used: {error}") from error
+    except BaseException:
+        lock.release()
+        raise
+
+
+def _audited(config: BrokerConfig, file: AuditFile, clock: Clock, dice: Dice) -> Auditor:
+    """OSError, ConfigError."""
+    fs, path = file.fs, file.directory
     key_path = config.ledgerstone_audit_key_file or join(path, seal_key.KEY_FILE)
     try:
         secret = seal_key.load_or_create(fs, key_path, dice)
@@ -32,10 +46,7 @@ def open_auditor(config: BrokerConfig, fs: Filesystem, clock: Clock, dice: Dice)
     days = config.ledgerstone_audit_retention_days
     upkeep = Upkeep(file, clock, secret, retention_days=None if days < 0 else days)
     auditor = Auditor(file, clock, upkeep)
-    try:
-        auditor.noted("start", "done", {"node_id": config.node_id}, sync=True)
-    except OSError as error:
-        raise ConfigError("ledgerstone.audit.dir", path, f"cannot be used: {error}") from error
+    auditor.noted("start", "done", {"node_id": config.node_id}, sync=True)
     return auditor
 
 

@@ -35,6 +35,10 @@ _COMMIT_MS: Final = 10_000
 _FIRST_BACKOFF_MS: Final = 200
 _MAX_BACKOFF_MS: Final = 10_000
 _REMEMBER_MS: Final = 5_000
+_PATIENCE_MS: Final = 60_000
+# Leaders come and go; what lasts longer is logged, and again each hour.
+_SAID_AFTER_MS: Final = 30_000
+_SAID_EVERY_MS: Final = 3_600_000
 
 
 class _Parcel(NamedTuple):
@@ -80,6 +84,9 @@ class TopicFeed:
         self._written: tuple[Written, _Parcel, int] | None = None
         self._backoff_ms = 0
         self._remember_ms = 0
+        # A cluster that starts gets its brokers one by one.
+        self._patient_until_ms = clock.monotonic_ms() + _PATIENCE_MS
+        self._troubled_since_ms: int | None = None
         # Why the last attempt failed; None while all is well.
         self.trouble: str | None = None
 
@@ -136,6 +143,10 @@ class TopicFeed:
     def _go_on(self, now_ms: int) -> None:
         leader = self._topic.leader
         if leader is None:
+            lacking = self._topic.lacks_brokers()
+            if lacking is not None and now_ms < self._patient_until_ms:
+                self._failed(lacking)
+                return
             self._is_under_way = True
             self._topic.ask_for_topic(self._made)
             return
@@ -195,9 +206,7 @@ class TopicFeed:
             sent_redactions=state.sent_redactions + parcel.redactions,
         )
         del self._redactions[: parcel.redactions]
-        if self.trouble is not None:
-            _LOG.info("audit topic is written again lag=%d", self.lag)
-        self._backoff_ms, self.trouble = 0, None
+        self._backoff_ms, self.trouble, self._troubled_since_ms = 0, None, None
         now_ms = self._clock.monotonic_ms()
         self._due_ms = now_ms if self.lag else None
         if now_ms >= self._remember_ms or not self.lag:
@@ -205,11 +214,15 @@ class TopicFeed:
 
     def _failed(self, reason: str) -> None:
         """Tried again, later and later."""
-        if self.trouble is None:
+        now_ms = self._clock.monotonic_ms()
+        if self._troubled_since_ms is None:
+            self._troubled_since_ms = now_ms
+        elif now_ms - self._troubled_since_ms >= _SAID_AFTER_MS:
             _LOG.warning("audit topic is not written lag=%d reason=%s", self.lag, reason)
+            self._troubled_since_ms = now_ms + _SAID_EVERY_MS
         self.trouble, self._cursor = reason, None
         self._backoff_ms = min(max(self._backoff_ms * 2, _FIRST_BACKOFF_MS), _MAX_BACKOFF_MS)
-        self._due_ms = self._clock.monotonic_ms() + self._backoff_ms
+        self._due_ms = now_ms + self._backoff_ms
 
     # -- how far ------------------------------------------------------------------------------
 
