@@ -6,6 +6,9 @@ from ledgerstone.cli.audit_topic import ChainName, read_topic
 from ledgerstone.metadata.topic_names import AUDIT
 from ledgerstone.security.audit_chain import ChainEnd
 from ledgerstone.security.audit_check import ChainCheck
+from ledgerstone.server.auditing.auditor import Auditor
+from ledgerstone.server.auditing.topic_feed import TopicFeed
+from ledgerstone.server.bootstrap import RunningBroker
 from ledgerstone.testing.cluster import LedgerstoneCluster, NodeUnderTest
 from ledgerstone.testing.waiting import wait_until
 
@@ -21,21 +24,27 @@ class AuditedCluster(LedgerstoneCluster):
             "ledgerstone.audit.topic.enable": "true",
         }
 
+    def auditor(self, node_id: int) -> Auditor:
+        found = self.on(node_id, lambda it: it.broker.auditor)
+        assert found is not None
+        return found
+
+    def feed(self, node_id: int) -> TopicFeed:
+        found = self.auditor(node_id).feed
+        assert found is not None
+        return found
+
     def heads(self) -> dict[int, ChainEnd]:
-        return {
-            each: self.on(each, lambda it: it.broker.auditor.file.link) for each in self.running
-        }
+        return {each: self.auditor(each).file.link for each in self.running}
 
     def lags(self) -> list[int]:
-        return [self.on(each, lambda it: it.broker.auditor.feed.lag) for each in self.running]
+        return [self.feed(each).lag for each in self.running]
 
     def followed(self) -> None:
         wait_until(lambda: not any(self.lags()), "the topic has every line", describe=self.said)
 
     def said(self) -> str:
-        return str(
-            [self.on(each, lambda it: it.broker.auditor.feed.trouble) for each in self.running]
-        )
+        return str([self.feed(each).trouble for each in self.running])
 
     def checked(self) -> dict[ChainName, ChainCheck]:
         checks: dict[ChainName, ChainCheck] = {}
@@ -47,12 +56,20 @@ class AuditedCluster(LedgerstoneCluster):
         return checks
 
 
+def _seal(running: RunningBroker) -> None:
+    auditor = running.broker.auditor
+    assert auditor is not None
+    assert auditor.upkeep is not None
+    auditor.upkeep.seal()
+    running.runtime.wake()
+
+
 def test_lines_of_all_nodes_are_in_the_topic_after_leaders_were_lost(tmp_path: Path) -> None:
     with AuditedCluster(tmp_path) as cluster:
         cluster.topic("tea")
         cluster.followed()
         first = cluster.checked()
-        replicas = cluster.on(1, lambda it: it.broker.image.partition(AUDIT, 0).replicas)
+        topic = cluster.on(1, lambda it: it.broker.image.topics[AUDIT])
 
         for turn, lost in enumerate((cluster.leader_of(AUDIT), cluster.controller)):
             cluster.kill(lost)
@@ -61,13 +78,12 @@ def test_lines_of_all_nodes_are_in_the_topic_after_leaders_were_lost(tmp_path: P
             cluster.start(lost)
             cluster.wait_in_sync()
         for node_id in cluster.running:
-            cluster.on(node_id, lambda it: it.broker.auditor.upkeep.seal())
-        cluster.on(cluster.running[0], lambda it: it.runtime.wake())
+            cluster.on(node_id, _seal)
         cluster.followed()
 
         checks, heads = cluster.checked(), cluster.heads()
 
-    assert len(replicas) == 3
+    assert len(topic.partitions[0].replicas) == 3
     assert sorted(each.node for each in first) == [1, 2, 3]
     assert checks.keys() == first.keys(), "a restart goes on with its chain"
     assert all(each.first == 1 for each in checks.values())

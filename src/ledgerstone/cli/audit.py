@@ -4,6 +4,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -94,11 +95,11 @@ def verify(
     if topic:
         with connect(bootstrap) as client:
             for line in read_topic(client):
-                checks.take(line.chain, lambda check, data=line.data: check.take_any(data))
+                checks.take(line.chain, partial(ChainCheck.take_any, data=line.data))
     else:
         assert directory is not None
         for data in _lines(OsFilesystem(), directory):
-            checks.take(None, lambda check, data=data: check.take(data))
+            checks.take(None, partial(ChainCheck.take, data=data))
     is_whole = checks.tell(as_json=as_json)
     flush()
     if not is_whole:

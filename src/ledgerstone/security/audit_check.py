@@ -48,7 +48,12 @@ class ChainCheck:
         if self.first and seq <= self.end.seq:
             self._see_again(line, seq)
             return False
-        if seq in self._waiting:
+        waiting = self._waiting.get(seq)
+        if waiting is not None:
+            if waiting["h"] != line["h"]:
+                raise BrokenChain(seq, "is there twice, and differs")
+            if "who" not in line:
+                self._waiting[seq] = line
             return False
         self._waiting[seq] = line
         if not self.first:

@@ -6,7 +6,8 @@ next start, and a line says so. Files go when all of their lines are old enough,
 and a line says that before they do.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any, Final
 
 from ledgerstone.clock import Clock, Dice
@@ -109,9 +110,13 @@ class AuditFile:
 
     def append(self, event: AuditEvent, *, sync: bool) -> None:
         """OSError where the disk takes no more: then nothing of the line counts."""
+        self.append_made(lambda _: event, sync=sync)
+
+    def append_made(self, make: Callable[[ChainEnd], AuditEvent], *, sync: bool) -> None:
+        """The same, for a line that says something of the one before it."""
         if self._is_full():
             self._roll()
-        self._append(event)
+        self._append(make(self.link))
         if sync:
             try:
                 self.sync()
@@ -191,7 +196,7 @@ class AuditFile:
     def retire(self, before_ms: int, *, up_to_seq: int) -> int:
         """Removes files whose lines are all older, and up to a number; how many. OSError."""
         files, removed = audit_files(self.fs, self.directory), 0
-        for path, successor in zip(files, files[1:], strict=False):
+        for path, successor in pairwise(files):
             first = first_line_of(self.fs, successor)
             if first is None or first["ts_ms"] >= before_ms or first["seq"] - 1 > up_to_seq:
                 break

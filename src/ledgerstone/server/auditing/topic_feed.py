@@ -31,6 +31,8 @@ _LOG: Final = logging.getLogger(__name__)
 # Lines that come together leave together.
 _LINGER_MS: Final = 100
 _POLL_MS: Final = 20
+# Each is looked for in its file.
+MOST_REDACTIONS: Final = 20
 _COMMIT_MS: Final = 10_000
 _FIRST_BACKOFF_MS: Final = 200
 _MAX_BACKOFF_MS: Final = 10_000
@@ -251,16 +253,15 @@ class TopicFeed:
             lines, last_seq = self._read_after(sent)
             if lines:
                 return _Parcel(lines, last_seq, 0)
-        number = 0
-        lines = []
-        for number, seq in enumerate(self._redactions[:MOST_LINES], 1):
-            found = _line_at(self._file.fs, self._file.directory, seq)
-            if found is not None:
-                lines.append(redacted(found).rstrip(b"\n"))
+        wanted = self._redactions[:MOST_REDACTIONS]
+        places = (_line_at(self._file.fs, self._file.directory, seq) for seq in wanted)
+        lines = [redacted(each).rstrip(b"\n") for each in places if each is not None]
         if lines:
-            return _Parcel(lines, sent, number)
-        del self._redactions[:number]
-        self._state = self._state._replace(sent_redactions=self._state.sent_redactions + number)
+            return _Parcel(lines, sent, len(wanted))
+        # Of lines that are gone.
+        del self._redactions[: len(wanted)]
+        done = self._state.sent_redactions + len(wanted)
+        self._state = self._state._replace(sent_redactions=done)
         return None
 
     def _read_after(self, seq: int) -> tuple[list[bytes], int]:

@@ -3,7 +3,7 @@
 from typing import Final
 
 from ledgerstone.clock import Clock
-from ledgerstone.security.audit_chain import AuditEvent
+from ledgerstone.security.audit_chain import AuditEvent, ChainEnd
 from ledgerstone.security.audit_seal import SEAL, public_key_of, seal_facts
 from ledgerstone.server.auditing.audit_file import DAY_MS, AuditFile
 from ledgerstone.server.auditing.redaction import noted, noted_bytes
@@ -47,11 +47,13 @@ class Upkeep:
 
     def seal(self) -> None:
         """OSError."""
-        file = self._file
-        if file.unsealed:
-            facts = seal_facts(self._secret, node=file.node_id, end=file.link)
-            file.append(AuditEvent(SEAL, "done", {}, facts), sync=True)
+        if self._file.unsealed:
+            self._file.append_made(self._seal_of, sync=True)
         self._seal_ms = None
+
+    def _seal_of(self, end: ChainEnd) -> AuditEvent:
+        facts = seal_facts(self._secret, node=self._file.node_id, end=end)
+        return AuditEvent(SEAL, "done", {}, facts)
 
     @property
     def next_deadline_ms(self) -> int | None:

@@ -22,7 +22,6 @@ from ledgerstone.server.http.api import ApiCall
 from ledgerstone.server.http.server import HttpRequest, Page
 from ledgerstone.server.request import ANSWERED_LATER, Answer, Request
 
-
 # What needs more of the broker than its erasures.
 _BY_BROKER: Final = (WorkKind.API, WorkKind.SECRETS, WorkKind.GIVE_SECRETS, WorkKind.AUDIT)
 
