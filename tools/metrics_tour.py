@@ -112,6 +112,8 @@ def _broker(directory: Path) -> Iterator[dict[str, Any]]:
     command = [sys.executable, "-m", "ledgerstone", "up", "--data", str(directory / "data")]
     command += ["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--clock", "virtual"]
     command += ["--ready-file", str(ready_file), "-c", "offsets.topic.num.partitions=1"]
+    command += ["-c", f"ledgerstone.audit.dir={directory / 'audit'}"]
+    command += ["-c", "ledgerstone.audit.topic.enable=true"]
     with (directory / "broker.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:

@@ -31,8 +31,34 @@ AUTHORIZER_KEYS: Final = (
     text_key(
         "ledgerstone.audit.dir",
         None,
-        "Directory of the audit log: changes, before they are made, and denials. Unset: none is "
-        "kept.",
+        "Directory of the audit log: changes, before they are made, logins and denials. Unset: "
+        "none is kept.",
+    ),
+    text_key(
+        "ledgerstone.audit.key.file",
+        None,
+        "File with the secret that seals of the audit log are made with; by default, audit.key in "
+        "ledgerstone.audit.dir.",
+    ),
+    BrokerKey(
+        name="ledgerstone.audit.retention.days",
+        kind=ConfigType.INT,
+        default=400,
+        at_least=-1,
+        doc="How long files of the audit log and records of __audit are kept; -1: for ever.",
+    ),
+    flag_key(
+        "ledgerstone.audit.topic.enable",
+        False,
+        "Whether the audit logs of all nodes are also kept in the topic __audit.",
+    ),
+    BrokerKey(
+        name="ledgerstone.audit.topic.replication.factor",
+        kind=ConfigType.SHORT,
+        default=1,
+        cluster_default=3,
+        at_least=1,
+        doc="Replicas of __audit; 3 on a node with process.roles.",
     ),
     text_key(
         "early.start.listeners",

@@ -75,6 +75,10 @@ class BrokerConfig:
     super_users: tuple[str, ...]
     allow_everyone_if_no_acl_found: bool
     ledgerstone_audit_dir: str | None
+    ledgerstone_audit_key_file: str | None
+    ledgerstone_audit_retention_days: int
+    ledgerstone_audit_topic_enable: bool
+    ledgerstone_audit_topic_replication_factor: int
 
     socket_request_max_bytes: int
     quota_window_num: int
@@ -164,6 +168,9 @@ class BrokerConfig:
                 field: each for field, each in _IN_CLUSTER.items() if _PLAIN[field] not in given
             }
         _check_groups(plain)
+        if plain["ledgerstone_audit_topic_enable"] and not plain["ledgerstone_audit_dir"]:
+            reason = "needs ledgerstone.audit.dir: the topic follows the files"
+            raise ConfigError("ledgerstone.audit.topic.enable", "true", reason)
         parse_overrides(raw.get(OVERRIDES_KEY, ""))
         _check_fetch_wait(cluster, plain["replica_lag_time_max_ms"])
         return cls(

@@ -46,6 +46,7 @@ class WorkKind(IntEnum):
     SECRETS = 8  # whether secrets are there, and whose
     GIVE_SECRETS = 9
     API = 10  # a call of the JSON API, for the broker that leads the journal
+    AUDIT = 11  # lines of the asker's audit log, for the broker that leads `__audit`
 
 
 class TombstoneQuestion(NamedTuple):

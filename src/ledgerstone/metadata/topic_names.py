@@ -17,7 +17,14 @@ TRANSACTION_STATE: Final = "__transaction_state"
 CLUSTER_METADATA: Final = "__cluster_metadata"
 # Differs from Kafka, which has no such topic: the journal of erasures.
 ERASURES: Final = "__erasures"
-INTERNAL_TOPICS: Final = (CONSUMER_OFFSETS, TRANSACTION_STATE, ERASURES)
+# Differs from Kafka, too: the audit logs of all nodes.
+AUDIT: Final = "__audit"
+INTERNAL_TOPICS: Final = (CONSUMER_OFFSETS, TRANSACTION_STATE, ERASURES, AUDIT)
+# What proves something: the brokers alone write it, and nobody changes what becomes of it.
+EVIDENCE: Final = {
+    ERASURES: "the journal of erasures and their receipts",
+    AUDIT: "the audit log of the cluster",
+}
 
 MAX_NAME_LENGTH: Final = 249
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
@@ -40,12 +47,11 @@ def check_topic_name(name: str) -> None:
 
 
 def check_is_not_evidence(name: str, what: str) -> None:
-    """PolicyViolation for the journal of erasures: what it holds proves deletes, so no client may
-    change what becomes of it. `what` is refused, as in "cannot be deleted"."""
-    if name == ERASURES:
+    """PolicyViolation for the journal of erasures, which proves deletes, and the audit log: no
+    client may change what becomes of them. `what` is refused, as in "cannot be deleted"."""
+    if name in EVIDENCE:
         raise PolicyViolation(
-            f"{name} {what}: {ERASURES} is the journal of erasures and their receipts, and the "
-            "broker alone keeps it"
+            f"{name} {what}: {name} is {EVIDENCE[name]}, and the broker alone keeps it"
         )
 
 

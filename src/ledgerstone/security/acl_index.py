@@ -7,6 +7,8 @@ about a name is two sets of bits, so that implied operations and ALL cost nothin
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import reduce
+from operator import or_
 
 from ledgerstone.security.acl import (
     EVERYBODY,
@@ -116,6 +118,12 @@ class _Section:
                 denied |= rules.denied
         return allowed, denied
 
+    def named_bits_for(self, name: str, host: str) -> int:
+        """What is allowed for a name by those ACLs that have just this name."""
+        by_host = self.literals.get(name, {})
+        found = (by_host.get(WILDCARD), by_host.get(host))
+        return reduce(or_, (each.allowed for each in found if each is not None), 0)
+
     def acls_for(self, host: str) -> Iterator[Acl]:
         for patterns in (self.literals, self.prefixes):
             for by_host in patterns.values():
@@ -178,6 +186,12 @@ class AclIndex:
                 allowed |= gives
                 denied |= takes
         return allowed, denied
+
+    def named_bits_for(self, principal: str, host: str, resource_type: int, name: str) -> int:
+        """What is allowed by ACLs for this very name: neither `*` nor a prefix counts."""
+        sections = (self._sections.get((each, resource_type)) for each in (principal, EVERYBODY))
+        given = (each.named_bits_for(name, host) for each in sections if each is not None)
+        return reduce(or_, given, 0)
 
     def has_acls_on(self, resource_type: int, name: str) -> bool:
         """Whether any ACL speaks of the resource, for whomever."""

@@ -99,11 +99,13 @@ def parsed(data: bytes, seq: int) -> dict[str, Any]:
         line = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise BrokenChain(seq, "is not JSON") from error
-    needed = ("v", "seq", "kind", "by", "prev", "h")
+    needed = ("v", "seq", "ts_ms", "node", "kind", "by", "prev", "h")
     if not isinstance(line, dict) or any(key not in line for key in needed):
         raise BrokenChain(seq, "lacks a field")
     if line["v"] != FORMAT:
         raise BrokenChain(seq, f"has format {line['v']!r}")
+    if any(type(line[key]) is not int for key in ("seq", "ts_ms", "node")):
+        raise BrokenChain(seq, "has a number that is none")
     return line
 
 
@@ -114,8 +116,6 @@ def checked(data: bytes, after: ChainEnd | None) -> tuple[dict[str, Any], ChainE
     if after is not None and line["seq"] != expected:
         raise BrokenChain(expected, f"is number {line['seq']!r}")
     seq = line["seq"]
-    if not isinstance(seq, int):
-        raise BrokenChain(expected, "has no number")
     if after is not None and line["prev"] != after.hash:
         raise BrokenChain(seq, "does not follow the line before")
     if line["h"] != _hash_of(line):
@@ -134,6 +134,11 @@ def _is_true(who: object, commitment: object) -> bool:
         return _commitment(who["salt"], fields) == commitment
     except ValueError:
         return False
+
+
+def link_of(line: Mapping[str, Any]) -> ChainEnd:
+    """The end of the chain behind a line."""
+    return ChainEnd(int(line["seq"]), str(line["h"]))
 
 
 def verified(

@@ -33,12 +33,18 @@ OPERATION_BITS: Final = {
 class Authorizer:
     """The ACLs of the cluster, and the settings of this node."""
 
-    __slots__ = ("allows_without_acls", "index", "super_users")
+    __slots__ = ("allows_without_acls", "guarded_topics", "index", "super_users")
 
     def __init__(
-        self, *, super_users: Iterable[str] = (), allows_without_acls: bool = False
+        self,
+        *,
+        super_users: Iterable[str] = (),
+        allows_without_acls: bool = False,
+        guarded_topics: Iterable[str] = (),
     ) -> None:
+        """`guarded_topics`: nothing is allowed on them but by an ACL for that very name."""
         self.index = AclIndex()
+        self.guarded_topics = frozenset(guarded_topics)
         self.super_users = frozenset(super_users)
         self.allows_without_acls = allows_without_acls
 
@@ -99,6 +105,8 @@ class Rights:
             return bits_of(AclOperation.ALL)
         index = self._authorizer.index
         allowed, denied = index.bits_for(self._name, self._host, resource_type, name)
+        if resource_type == AclResourceType.TOPIC and name in self._authorizer.guarded_topics:
+            return index.named_bits_for(self._name, self._host, resource_type, name) & ~denied
         if self._authorizer.allows_without_acls and not index.has_acls_on(resource_type, name):
             return bits_of(AclOperation.ALL)
         return allowed & ~denied

@@ -63,6 +63,10 @@ class DenialStorm:
         """The counts of a second that is over: the largest, and one for all the others."""
         if not self._counts or now_ms < self._window_end_ms:
             return []
+        return self.rest()
+
+    def rest(self) -> list[CountedDenials]:
+        """What is counted and not written, whether its second is over or not."""
         # By their own order where counts are equal, so that a run can be repeated.
         found = [CountedDenials(*each) for each in self._counts.items()]
         found.sort(key=lambda each: (each.denial == _OTHERS, -each.times))

@@ -21,6 +21,7 @@ from ledgerstone.fs import Filesystem
 from ledgerstone.metadata.broker_life import Registration
 from ledgerstone.metadata.controller import Controller
 from ledgerstone.metadata.image import Endpoint
+from ledgerstone.metadata.topic_names import AUDIT
 from ledgerstone.records.kernels import load
 from ledgerstone.replication.fetch_session import FetchSessions
 from ledgerstone.replication.hosted_partitions import HostedPartitions
@@ -83,15 +84,23 @@ def open_broker(
         path = config.cluster.metadata_log_dir
         raise ConfigError("log.dirs", path, f"cannot be used: {error}") from error
     log_dirs = open_log_dirs(config, world.fs, world.clock, world.dice, boot_id=world.boot_id)
+    auditor = None
     try:
-        return _compose(config, world, advertised, log_dirs)
+        auditor = _auditor(config, world)
+        return _compose(config, world, advertised, log_dirs, auditor)
     except BaseException:
         log_dirs.release()
+        if auditor is not None:
+            auditor.release()
         raise
 
 
 def _compose(
-    config: BrokerConfig, world: Surroundings, advertised: Sequence[Listener], log_dirs: LogDirs
+    config: BrokerConfig,
+    world: Surroundings,
+    advertised: Sequence[Listener],
+    log_dirs: LogDirs,
+    auditor: "Auditor | None",
 ) -> Broker:
     log_dir = log_dirs.metadata
     quorum = open_quorum(config, world.clock, world.dice, log_dir, advertised)
@@ -127,7 +136,7 @@ def _compose(
         image=link.image,
         newest_image=lambda: link.image,
     )
-    authorizer, auditor = _authorizer(config), _auditor(config, world)
+    authorizer = _authorizer(config)
     broker = Broker(
         config=config,
         clock=world.clock,
@@ -152,6 +161,10 @@ def _compose(
         authorizer=authorizer,
         auditor=auditor,
     )
+    if auditor is not None:
+        from ledgerstone.server.auditing.opening import attend
+
+        attend(broker, auditor)
     if config.cluster.is_configured:
         _begin_in_cluster(broker, advertised, offsets)
     else:
@@ -173,24 +186,18 @@ def _authorizer(config: BrokerConfig) -> Authorizer | None:
     if not config.authorizer_class_name:
         return None
     return Authorizer(
-        super_users=config.super_users, allows_without_acls=config.allow_everyone_if_no_acl_found
+        super_users=config.super_users,
+        allows_without_acls=config.allow_everyone_if_no_acl_found,
+        guarded_topics=(AUDIT,),
     )
 
 
 def _auditor(config: BrokerConfig, world: Surroundings) -> "Auditor | None":
-    path = config.ledgerstone_audit_dir
-    if path is None:
+    if config.ledgerstone_audit_dir is None:
         return None
-    from ledgerstone.server.auditing.audit_file import AuditFile
-    from ledgerstone.server.auditing.auditor import Auditor
+    from ledgerstone.server.auditing.opening import open_auditor
 
-    try:
-        file = AuditFile(world.fs, path, world.clock, world.dice, node_id=config.node_id)
-        auditor = Auditor(file, world.clock)
-        auditor.noted("start", "done", {"node_id": config.node_id}, sync=True)
-    except OSError as error:
-        raise ConfigError("ledgerstone.audit.dir", path, f"cannot be used: {error}") from error
-    return auditor
+    return open_auditor(config, world.fs, world.clock, world.dice)
 
 
 def _dispatch(
@@ -272,6 +279,8 @@ class RunningBroker:
         if self.http is not None:
             await self.http.stop()
         broker.partitions.drop_rest()
+        if broker.auditor is not None:
+            broker.auditor.stop()
         broker.log_dirs.close(broker_epoch=self._broker_epoch)
         _LOG.info("broker stopped node_id=%d", broker.config.node_id)
 
@@ -320,6 +329,8 @@ async def start_broker(
     if tls is not None:
         runtime.secure(tls)
         broker.tls = tls
+        if broker.auditor is not None:
+            runtime.on_tls_read = broker.auditor.tls_read
     listening = [
         Listening(sock, listener.name, PlainTransport if tls is None else tls.transports_of(name))
         for listener, sock in zip(config.listeners, sockets, strict=True)

@@ -67,13 +67,18 @@ class Broker(Machines):
         if refusal is None:
             if not session.protocol.uses_sasl:
                 self.counters.count_login("successful_authentication", session.listener)
+                if certificate is not None and self.logins.on_success is not None:
+                    who, host = str(session.principal), session.host
+                    self.logins.on_success(who, host, session.listener, "SSL")
             return []
-        self.greeting_failed(session.listener)
+        self.greeting_failed(session.listener, session.host)
         return [Close(number, refusal, kind="certificate")]
 
-    def greeting_failed(self, listener: str) -> None:
+    def greeting_failed(self, listener: str, host: str) -> None:
         """No TLS came about with somebody."""
         self.counters.count_login("failed_authentication", listener)
+        if self.logins.on_failure is not None:
+            self.logins.on_failure(host, listener, "SSL")
 
     def room_for(self, number: int) -> memoryview | None:
         """Where to receive what a connection sends; None: do not read it now. Let go of the view

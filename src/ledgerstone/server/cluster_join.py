@@ -84,3 +84,6 @@ def _add_agents(broker: Broker, membership: ClusterMembership, offsets: ClusterO
         broker.agents.add(offsets)
     if membership.erasures is not None:
         broker.erasing.others.links = membership.erasures
+    if membership.audit is not None and broker.auditor is not None:
+        assert broker.auditor.feed is not None
+        broker.auditor.feed.others.links = membership.audit

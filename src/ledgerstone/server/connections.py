@@ -121,7 +121,8 @@ class Connections:
             self._reporting.lost(connection.number, error)
         else:
             self._reporting.greeting_failed(connection.listener, connection.peer, error)
-            self._broker.greeting_failed(connection.listener)
+            host = connection.peer.rpartition(":")[0]
+            self._broker.greeting_failed(connection.listener, host)
         self._drop(connection)
 
     # -- turns --------------------------------------------------------------------------------

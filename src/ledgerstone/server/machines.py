@@ -111,7 +111,6 @@ class Machines(BrokerTurn):
         self.agents.add(self.markers)
         if self.auditor is not None:
             self.agents.add(self.auditor)
-            self.logins.on_failure = self.auditor.login_failed
         self.agents.add(self.verification)
         self.agents.add(self.producer_ids)
         self._add_quotas()

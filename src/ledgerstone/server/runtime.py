@@ -56,6 +56,12 @@ TLS_LOOK_S: Final = 10.0
 
 
 class Rereadable(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def failure(self) -> str | None: ...
+
     def read_again(self) -> None: ...
 
 
@@ -110,6 +116,8 @@ class Runtime:
         self.verifiers = Verifiers()
         self._secured: Secured | None = None
         self._tls_look: asyncio.TimerHandle | None = None
+        # Hears of each listener whose files were read again, and what was wrong with them.
+        self.on_tls_read: Callable[[str, str | None], None] | None = None
 
     def _someone_left(self) -> None:
         self._accepting.someone_left()
@@ -155,6 +163,9 @@ class Runtime:
     async def _read_again(self, changed: Sequence[Rereadable]) -> None:
         for each in changed:
             await self._loop.run_in_executor(None, each.read_again)
+            if self.on_tls_read is not None:
+                self.on_tls_read(each.name, each.failure)
+                self._reschedule()
 
     def stop_clients(self) -> None:
         """Closes the listeners of clients and their connections; those of controllers stay."""

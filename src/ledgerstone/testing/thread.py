@@ -139,3 +139,5 @@ class BrokerThread:
         if running.http is not None:
             await running.http.stop()
         running.broker.log_dirs.release()
+        if running.broker.auditor is not None:
+            running.broker.auditor.release()

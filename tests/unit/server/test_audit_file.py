@@ -5,7 +5,7 @@ import errno
 
 import pytest
 
-from ledgerstone.security.audit_chain import AuditEvent, ChainEnd, verified
+from ledgerstone.security.audit_chain import AuditEvent, BrokenChain, ChainEnd, verified
 from ledgerstone.server.auditing import audit_file
 from ledgerstone.server.auditing.audit_file import AuditFile, audit_files, lines_of
 from ledgerstone.sim.clock import VirtualClock
@@ -91,3 +91,47 @@ def test_every_failure_of_the_disk_leaves_what_was_promised(error: int) -> None:
         numbers = story.numbers()
         assert numbers == list(range(1, len(numbers) + 1)), number
         assert len(numbers) >= story.promised, number
+
+
+def _unsynced(story: _Story, count: int) -> tuple[str, list[bytes]]:
+    """A file whose last lines were never synced, and its lines."""
+    file = story.open()
+    file.append(AuditEvent("k", "asked", {}, {}), sync=True)
+    for number in range(count):
+        file.append(AuditEvent("k", "denied", {}, {"number": number}), sync=False)
+    path = audit_files(story.fs, DIRECTORY)[-1]
+    return path, list(lines_of(story.fs.open(path)))
+
+
+def test_line_that_was_lost_among_others_ends_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_file, "ROLL_BYTES", 1 << 20)
+    story = _Story()
+    path, lines = _unsynced(story, 3)
+    file = story.fs.open(path)
+    # Pages come to the disk in any order: the second of three is not there.
+    position = sum(len(each) + 1 for each in lines[:2])
+    file.pwrite(bytes(len(lines[2])), position)
+
+    story.fs.kill()
+    again = story.open()
+
+    assert again.link.seq == 3
+    assert story.numbers() == [1, 2, 3]
+
+
+def test_line_that_was_changed_before_a_sync_stays_as_evidence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(audit_file, "ROLL_BYTES", 1 << 20)
+    story = _Story()
+    path, lines = _unsynced(story, 2)
+    story.open().append(AuditEvent("k", "asked", {}, {}), sync=True)
+    file = story.fs.open(path)
+    file.pwrite(bytes(len(lines[1])), len(lines[0]) + 1)
+
+    story.fs.kill()
+    again = story.open()
+
+    assert again.link.seq == 4
+    with pytest.raises(BrokenChain):
+        story.numbers()

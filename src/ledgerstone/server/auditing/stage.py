@@ -3,6 +3,7 @@
 Behind the `authorised` stage: what is refused there is a denial, and no change.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
@@ -20,6 +21,7 @@ from ledgerstone.server.request import Answer, Disconnect, Request
 from ledgerstone.server.stages import Handler, Stage
 from ledgerstone.uuid_text import uuid_to_text
 
+_MARKER_SENDER: Final = re.compile(r"broker-\d+-txn-marker-sender")
 _NO_ROOM: Final = "the audit log cannot be written, so nothing is changed"
 
 
@@ -27,6 +29,8 @@ class Audited(NamedTuple):
     kind: str
     # What a request is about, as texts; keys of settings but never their values.
     what: Callable[[Any], list[str]]
+    # Brokers ask for the same all the time: only what a person asks for is written.
+    by_hand: bool = False
 
 
 def _names(field: str, name: str = "name") -> Callable[[Any], list[str]]:
@@ -77,6 +81,39 @@ def _users(message: Any) -> list[str]:  # noqa: ANN401
     return [each.name for each in (*message.deletions, *message.upsertions)]
 
 
+def _elected(message: Any) -> list[str]:  # noqa: ANN401
+    if message.topic_partitions is None:
+        return ["every partition"]
+    return [f"{each.topic}-{each.partitions}" for each in message.topic_partitions]
+
+
+def _moved(message: Any) -> list[str]:  # noqa: ANN401
+    return [
+        f"{topic.name}-{topic.partitions}:{each.path}"
+        for each in message.dirs
+        for topic in each.topics
+    ]
+
+
+def _markers(message: Any) -> list[str]:  # noqa: ANN401
+    return [
+        f"producer {each.producer_id} epoch {each.producer_epoch} "
+        f"{'commit' if each.transaction_result else 'abort'} "
+        f"{[f'{topic.name}-{topic.partition_indexes}' for topic in each.topics]}"
+        for each in message.markers
+    ]
+
+
+def _is_broker(broker: Broker, request: Request) -> bool:
+    """As a coordinator of this cluster sends markers. Who may send any may also call itself so."""
+    cluster = broker.config.cluster
+    return (
+        cluster.is_configured
+        and request.session.listener == cluster.inter_broker_listener_name
+        and _MARKER_SENDER.fullmatch(request.client_id or "") is not None
+    )
+
+
 AUDITED: Final[Mapping[int, Audited]] = {
     ApiKey.CREATE_TOPICS: Audited("topic.create", _names("topics")),
     ApiKey.DELETE_TOPICS: Audited("topic.delete", _deleted),
@@ -90,6 +127,9 @@ AUDITED: Final[Mapping[int, Audited]] = {
     ApiKey.DELETE_RECORDS: Audited("records.delete", _records),
     ApiKey.DELETE_GROUPS: Audited("group.delete", lambda message: list(message.groups_names)),
     ApiKey.OFFSET_DELETE: Audited("group.offsets", lambda message: [message.group_id]),
+    ApiKey.ELECT_LEADERS: Audited("leaders.elect", _elected),
+    ApiKey.ALTER_REPLICA_LOG_DIRS: Audited("replicas.move", _moved),
+    ApiKey.WRITE_TXN_MARKERS: Audited("txn.abort", _markers, by_hand=True),
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: Audited("replicas.move", _names("topics")),
     ApiKey.UPDATE_FEATURES: Audited("feature.update", _names("feature_updates", "feature")),
     ApiKey.UNREGISTER_BROKER: Audited(
@@ -105,12 +145,14 @@ def audited(auditor: Auditor) -> Stage[Broker]:
         rule = AUDITED.get(api_key)
         if rule is None:
             return handler
-        kind, what = rule
+        kind, what, is_by_hand = rule
         is_decided_by_controller = api_key in DECIDED_BY_CONTROLLER
 
         def write_down(broker: Broker, request: Request, message: ApiMessage) -> Answer:
             is_elsewhere = is_decided_by_controller and broker.controller_link.forwards(request)
             if is_elsewhere or getattr(message, "validate_only", False):
+                return handler(broker, request, message)
+            if is_by_hand and _is_broker(broker, request):
                 return handler(broker, request, message)
             try:
                 auditor.asked(request, kind, what(message))

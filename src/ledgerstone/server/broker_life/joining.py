@@ -51,6 +51,7 @@ class ClusterMembership:
     # Of the coordinators of a broker, also in `calls`.
     coordinators: "CoordinatorCalls | None" = None
     erasures: Links | None = None
+    audit: Links | None = None  # where lines of the audit log go to a topic
 
 
 class CoordinatorCalls(NamedTuple):
@@ -102,7 +103,7 @@ def membership_of(
     cluster, life, registering, replicating = config.cluster, None, None, None
     names = cluster.controller_listener_names
     forwarding, calls = forwarding_for(config, clock, leader)
-    coordinators, erasures = None, None
+    coordinators, erasures, audit = None, None, None
     if cluster.is_broker:
         coordinators = _coordinator_calls(config, clock)
         calls += coordinators
@@ -118,6 +119,10 @@ def membership_of(
             incarnation_id=registration.incarnation_id,
             broker_epoch=lambda: machine.broker_epoch,
         )
+        if config.ledgerstone_audit_topic_enable:
+            audit_calls = _named_calls(config, clock, "audit")
+            calls = (*calls, audit_calls)
+            audit = erasures._replace(calls=audit_calls, api_calls=audit_calls)
         fetching = _replication_calls(config, clock, PURPOSE)
         express = _replication_calls(config, clock, EXPRESS_PURPOSE)
         calls = (*calls, *fetching, *express)
@@ -142,6 +147,7 @@ def membership_of(
         replicating=replicating,
         coordinators=coordinators,
         erasures=erasures,
+        audit=audit,
     )
 
 
@@ -210,12 +216,13 @@ def _coordinator_calls(config: BrokerConfig, clock: Clock) -> CoordinatorCalls:
 
 def _erasure_calls(config: BrokerConfig, clock: Clock) -> tuple[Calls, Calls]:
     """Calls of the JSON API wait for the journal, and have a connection of their own."""
+    return _named_calls(config, clock, "erasures"), _named_calls(config, clock, "erasures-api")
+
+
+def _named_calls(config: BrokerConfig, clock: Clock, purpose: str) -> Calls:
     listener = config.cluster.inter_broker_listener_name or ""
-    first, second = (
-        Calls(purpose, clock, client_id=f"broker-{config.node_id}-{purpose}", listener=listener)
-        for purpose in ("erasures", "erasures-api")
-    )
-    return first, second
+    client_id = f"broker-{config.node_id}-{purpose}"
+    return Calls(purpose, clock, client_id=client_id, listener=listener)
 
 
 def _broker_registration(

@@ -8,21 +8,27 @@ Differs from Kafka: Kafka has no such API, nor such a number.
 """
 
 from base64 import b64decode
+from collections.abc import Mapping
+from typing import Final
 
 from ledgerstone.erasure.host_messages import WorkKind, decoded, encoded
-from ledgerstone.errors import InvalidRequest
+from ledgerstone.errors import InvalidRequest, KafkaError, StorageError
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.erasure_work import ErasureWorkRequest, ErasureWorkResponse
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.erasing.host import WorkRefusal, answer, check_asker, refused, said
+from ledgerstone.server.erasing.work import NotYet
 from ledgerstone.server.http.api import ApiCall
 from ledgerstone.server.http.server import HttpRequest, Page
 from ledgerstone.server.request import ANSWERED_LATER, Answer, Request
 
+# What needs more of the broker than its erasures.
+_BY_BROKER: Final = (WorkKind.API, WorkKind.SECRETS, WorkKind.GIVE_SECRETS, WorkKind.AUDIT)
+
 
 def handle(broker: Broker, request: Request, message: ErasureWorkRequest) -> Answer:
     erasing = broker.erasing
-    if message.kind not in (WorkKind.API, WorkKind.SECRETS, WorkKind.GIVE_SECRETS):
+    if message.kind not in _BY_BROKER:
         return answer(erasing, message)
     refusal = check_asker(erasing, message)
     if refusal is not None:
@@ -34,6 +40,8 @@ def handle(broker: Broker, request: Request, message: ErasureWorkRequest) -> Ans
                 return said(erasing, encoded(erasing.sharing.status()))
             case WorkKind.GIVE_SECRETS:
                 return said(erasing, encoded(erasing.sharing.take(content)))
+            case WorkKind.AUDIT:
+                return _take_lines(broker, request, message.broker_id, content)
         call = ApiCall(broker, _request_of(content), is_routed=False)
     except InvalidRequest as error:
         return refused(erasing, WorkRefusal(ErrorCode.INVALID_REQUEST, str(error)))
@@ -41,6 +49,38 @@ def handle(broker: Broker, request: Request, message: ErasureWorkRequest) -> Ans
         call.attempt,
         lambda page: broker.answer(request, _answer(broker, page)),
     )
+    return ANSWERED_LATER
+
+
+def _take_lines(
+    broker: Broker, request: Request, node: int, content: Mapping[str, object]
+) -> Answer:
+    """Answered once replicas of `__audit` have them."""
+    from ledgerstone.server.auditing.audit_topic import append_lines, lines_in
+
+    erasing = broker.erasing
+    chain, lines = lines_in(content)
+    try:
+        written = append_lines(broker.partitions, broker, lines, node=node, chain=chain)
+    except InvalidRequest:
+        raise
+    except (KafkaError, StorageError, OSError) as error:
+        return refused(erasing, WorkRefusal(ErrorCode.NOT_LEADER_OR_FOLLOWER, str(error)))
+
+    def attempt() -> ErasureWorkResponse:
+        try:
+            if written.is_committed:
+                return said(erasing, b"{}")
+        except KafkaError as error:
+            return refused(erasing, WorkRefusal(ErrorCode.NOT_LEADER_OR_FOLLOWER, str(error)))
+        raise NotYet("replicas do not have them")
+
+    def answer_with(word: ErasureWorkResponse | str) -> None:
+        if isinstance(word, str):
+            word = refused(erasing, WorkRefusal(ErrorCode.REQUEST_TIMED_OUT, word))
+        broker.answer(request, word)
+
+    erasing.attempts.add(attempt, answer_with)
     return ANSWERED_LATER
 
 

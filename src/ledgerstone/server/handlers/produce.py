@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final
 
 from ledgerstone.errors import InvalidRequiredAcks, InvalidTopic, UnsupportedCompressionType
-from ledgerstone.metadata.topic_names import ERASURES, INTERNAL_TOPICS
+from ledgerstone.metadata.topic_names import EVIDENCE, INTERNAL_TOPICS
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.produce import (
     ProducePartitionData,
@@ -267,8 +267,8 @@ def _append_to(
 def _check_may_write(topic: str, client_id: str | None) -> None:
     """Kafka lets its own tools write to internal topics, known by their client id. Anybody can give
     that id, so what is evidence is the broker's alone."""
-    if topic == ERASURES:
-        raise InvalidTopic(f"{topic} is the journal of erasures: the broker alone writes to it")
+    if topic in EVIDENCE:
+        raise InvalidTopic(f"{topic} is {EVIDENCE[topic]}: the broker alone writes to it")
     if client_id != "__admin_client":
         raise InvalidTopic(f"{topic} is internal")
 

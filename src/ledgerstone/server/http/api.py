@@ -9,12 +9,13 @@
 
 What is about erasures is in `http_erasure`, about tombstones in `http_guard`, about the anatomy of
 logs in `http_anatomy`, about damage in `http_damage`, about transactions in `http_transactions`,
-about quotas in `http_quotas`, about the cluster in `http_cluster`.
+about quotas in `http_quotas`, about the cluster in `http_cluster`, about the audit log in
+`http_audit`.
 Errors are JSON too: {"error": why}. Who may call is decided by `http`.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from ledgerstone.errors import KafkaError, StorageError
@@ -23,6 +24,7 @@ from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning.view import history_json, partition_status, ticket_json
 from ledgerstone.server.erasing.work import NotYet
 from ledgerstone.server.http import anatomy as http_anatomy
+from ledgerstone.server.http import audit as http_audit
 from ledgerstone.server.http import cluster as http_cluster
 from ledgerstone.server.http import damage as http_damage
 from ledgerstone.server.http import erasure as http_erasure
@@ -34,6 +36,9 @@ from ledgerstone.server.http.json_body import Refused, Retried, body_of, json_pa
 from ledgerstone.server.http.server import HttpRequest, Page, PagePause, SlowPage
 from ledgerstone.server.movable_clock import MovableClock
 from ledgerstone.types import TopicPartition
+
+if TYPE_CHECKING:
+    from ledgerstone.server.auditing.http_acts import HttpAct
 
 PREFIX: Final = "/api/v1/"
 # A century; nobody needs more, and sums with it stay far from 64 bits.
@@ -94,28 +99,38 @@ class ApiCall:
         self._request = request
         self._is_routed = is_routed
         self._retried: Retried | None = None
-        self._is_written_down = False
+        # What the audit log says of it, once it has.
+        self._act: HttpAct | None = None
 
-    def _write_down(self) -> None:
+    def _write_down(self, parts: list[str]) -> None:
         """In the audit log, before it is done, and once. Paths have no keys in them."""
         auditor, request = self._broker.auditor, self._request
-        if auditor is None or self._is_written_down or not self._is_routed:
+        if auditor is None or self._act is not None or not self._is_routed:
             return
-        if request.method != "POST" or reads_only(request.path):
+        if request.method != "POST":
             return
+        from ledgerstone.server.auditing.http_acts import act_of
+
+        act = act_of(parts, request.path, request.body, principal=None, host=None)
         try:
-            auditor.noted("http.change", "asked", {"path": request.path}, sync=True)
+            auditor.begun(act.kind, act.who, act.facts)
         except OSError as error:
             raise Refused(503, f"the audit log cannot be written: {error}") from error
-        self._is_written_down = True
+        self._act = act
 
     def attempt(self) -> Page:
         """NotYet where it has to be tried again."""
+        page = self._attempt()
+        if self._act is not None and self._broker.auditor is not None:
+            self._broker.auditor.ended(self._act.kind, self._act.who, self._act.facts, page.status)
+        return page
+
+    def _attempt(self) -> Page:
         try:
-            self._write_down()
+            path = self._request.path.removeprefix(PREFIX)
+            parts = [unquote(part) for part in path.split("/")]
+            self._write_down(parts)
             if self._retried is None:
-                path = self._request.path.removeprefix(PREFIX)
-                parts = [unquote(part) for part in path.split("/")]
                 content = _dispatch(self._broker, self._request, parts, is_routed=self._is_routed)
                 if isinstance(content, Retried):
                     self._retried = content
@@ -151,6 +166,7 @@ def _dispatch(broker: Broker, request: HttpRequest, parts: list[str], *, is_rout
             found = found or http_transactions.calls(broker, request, parts)
             found = found or http_quotas.calls(broker, parts)
             found = found or http_cluster.calls(broker, request, parts)
+            found = found or http_audit.calls(broker, request, parts)
             if found is None:
                 raise Refused(404, f"there is no {request.path}")
             calls = found

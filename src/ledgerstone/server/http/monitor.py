@@ -52,6 +52,10 @@ def readiness(broker: Broker) -> Page:
     notes = list(exposed_listeners(broker.config))
     if broker.tls is not None:
         notes += broker.tls.complaints()
+    if broker.auditor is not None:
+        from ledgerstone.server.auditing import view as auditing_view
+
+        notes += auditing_view.notes(broker.auditor)
     return Page(200, "ready\n" + "".join(f"note: {line}\n" for line in notes))
 
 
@@ -98,7 +102,16 @@ def sample_slices(broker: Broker) -> Iterator[list[MetricSample]]:
         *erasing_view.samples(broker.erasing),
         *tombstone_view.samples(broker.near_tombstones),
         *(() if broker.tls is None else broker.tls.samples()),
+        *_audit_samples(broker),
     ]
+
+
+def _audit_samples(broker: Broker) -> Iterable[MetricSample]:
+    if broker.auditor is None:
+        return ()
+    from ledgerstone.server.auditing import view as auditing_view
+
+    return auditing_view.samples(broker.auditor)
 
 
 def _log_samples(partition: Partition) -> Iterator[MetricSample]:

@@ -86,6 +86,9 @@ class Logins:
         self._lines = LogThrottle()
         # Hears of host, listener and mechanism of each login that failed.
         self.on_failure: Callable[[str, str, str], None] | None = None
+        # The same, with the principal in front, of one that came about, and of one that ended.
+        self.on_success: Callable[[str, str, str, str], None] | None = None
+        self.on_expiry: Callable[[str, str, str, str], None] | None = None
 
     def admitted(self, peer: Peer, now_ms: int) -> None:
         """A connection to a listener that asks for a login."""
@@ -180,6 +183,8 @@ class Logins:
         if not sasl.hears_lifetime:
             self._counters.count_login("successful_authentication_no_reauth", session.listener)
         session.principal, session.login = principal, Login.COMPLETE
+        if self.on_success is not None:
+            self.on_success(str(principal), session.host, session.listener, sasl.mechanism)
         wire = self._turn.wire_of(request)
         wire.takes_tokens = False
         wire.limit_frames(self._config.socket_request_max_bytes)
@@ -214,6 +219,9 @@ class Logins:
         name = APIS[request.api_key].name
         if session.login is Login.COMPLETE:
             self._counters.count_login("expired_connections_killed", session.listener)
+            if self.on_expiry is not None:
+                who = str(session.principal)
+                self.on_expiry(who, session.host, session.listener, sasl.mechanism)
             raise Disconnect(f"{name} after the login has expired")
         if session.login is Login.AWAITED:
             return self._failed(request, f"{name} before the login", None)
