@@ -32,7 +32,11 @@ def piece_size(piece: Piece) -> int:
 
 
 def total_size(pieces: Iterable[Piece]) -> int:
-    return sum(map(piece_size, pieces))
+    total = 0
+    for piece in pieces:
+        # `piece_size`, written out: every answer comes here.
+        total += len(piece) if isinstance(piece, _BUFFERS) else piece.size
+    return total
 
 
 def payload_size(payload: Payload) -> int:
@@ -51,10 +55,11 @@ def join_pieces(parts: Iterable[Piece]) -> list[Piece]:
     pieces: list[Piece] = []
     small: list[Buffer] = []
     for part in parts:
-        if isinstance(part, _BUFFERS) and len(part) < JOIN_BELOW_BYTES:
-            small.append(part)
-            continue
-        if piece_size(part) == 0:
+        if isinstance(part, _BUFFERS):
+            if len(part) < JOIN_BELOW_BYTES:
+                small.append(part)
+                continue
+        elif part.size == 0:
             continue
         if small:
             pieces.append(b"".join(small))

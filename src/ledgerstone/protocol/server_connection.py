@@ -281,14 +281,14 @@ class ServerConnection:
         answer = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[only])
         self._send(header._replace(api_version=0), answer)
 
-    def respond(self, message: ApiMessage | bytes | list[Piece]) -> int:
+    def respond(self, message: ApiMessage | bytes | list[Piece], size: int | None = None) -> int:
         """Answers the request in work, with a message or the encoded body of one; says how many
-        bytes that takes."""
+        bytes that takes. `size`: of the body, where it is known."""
         header = self._finish()
         if type(message) is bytes:
             return self._send_body(header, message)
         if type(message) is list:
-            return self._send_pieces(header, message)
+            return self._send_pieces(header, message, total_size(message) if size is None else size)
         assert isinstance(message, ApiMessage)
         if message.api_key != header.api_key:
             reason = f"api key {header.api_key} is answered with {type(message).__name__}"
@@ -315,13 +315,14 @@ class ServerConnection:
         return header
 
     def _send(self, header: RequestHeader, message: ApiMessage) -> int:
-        return self._send_pieces(header, encode_response(message, header.api_version))
-
-    def _send_pieces(self, header: RequestHeader, body: list[Piece]) -> int:
+        body = encode_response(message, header.api_version)
         if len(body) == 1 and type(only := body[0]) is bytes and len(only) < JOIN_BELOW_BYTES:
             return self._send_body(header, only)
+        return self._send_pieces(header, body, total_size(body))
+
+    def _send_pieces(self, header: RequestHeader, body: list[Piece], body_bytes: int) -> int:
         start = _start_of(header.api_key, header.api_version)
-        size = start.size - _SIZE_BYTES + total_size(body)
+        size = start.size - _SIZE_BYTES + body_bytes
         self._outgoing += [start.pack(size, header.correlation_id), *body]
         return size
 

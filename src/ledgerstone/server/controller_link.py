@@ -89,7 +89,7 @@ class ControllerLink:
         # Of the broker in this process: how much its clients may change.
         self.quotas: ClientQuotas | None = None
         self._controller = controller
-        self._committed = CommittedImage(controller)
+        self.committed_image = CommittedImage(controller)
         self._clock = clock
         # What the cluster was formatted with; None: nobody has formatted this node.
         self._bootstrap = bootstrap
@@ -108,7 +108,7 @@ class ControllerLink:
     @property
     def image(self) -> MetadataImage:
         """What is committed."""
-        return self._committed.image
+        return self.committed_image.image
 
     @property
     def controller_id(self) -> int:
@@ -133,11 +133,11 @@ class ControllerLink:
 
     @property
     def subscriber(self) -> MetadataSubscriber | None:
-        return self._committed.subscriber
+        return self.committed_image.subscriber
 
     @subscriber.setter
     def subscriber(self, subscriber: MetadataSubscriber | None) -> None:
-        self._committed.subscriber = subscriber
+        self.committed_image.subscriber = subscriber
 
     def forwards(self, client: Request | None) -> bool:
         """Whether a request would be decided elsewhere, if it were made now. Nodes that use a
@@ -294,12 +294,12 @@ class ControllerLink:
             except NotController as error:
                 cause = error.__cause__
                 if isinstance(cause, _DISK_REFUSALS) and not isinstance(cause, NotLeaderOrFollower):
-                    self._committed.refused(cause)
+                    self.committed_image.refused(cause)
                 raise
             except RecordListTooLarge:
                 raise
             except _DISK_REFUSALS as error:
-                self._committed.refused(error)
+                self.committed_image.refused(error)
                 raise
             self._in_flight.appended(next_offset, applied)
             self._controller.decided_on(applied)
@@ -317,7 +317,7 @@ class ControllerLink:
                 # learns that from the error, earlier callers from an answer.
                 epoch = self._led_epoch
                 self._give_up(asking=caller)
-                self._committed.refused(error)
+                self.committed_image.refused(error)
                 self.quorum.resign(epoch)
             raise
         finally:
@@ -333,7 +333,7 @@ class ControllerLink:
     # -- `door.MetadataStateMachine` ----------------------------------------------------------
 
     def load(self, snapshot_id: OffsetAndEpoch, records: Iterator[MetadataRecord]) -> None:
-        self._committed.load(records)
+        self.committed_image.load(records)
         self._committed_offset = snapshot_id.offset
 
     def committed(self, batch: CommittedBatch) -> None:
@@ -341,17 +341,17 @@ class ControllerLink:
         if self._led_epoch == batch.epoch:
             applied = self._in_flight.take_batch(batch.next_offset)
         if applied is not None:
-            self._committed.committed_to(applied)
+            self.committed_image.committed_to(applied)
         elif records := batch.records():
             if self._led_epoch is not None:
                 what = f"offset {batch.base_offset} of epoch {batch.epoch}"
                 raise InvariantViolation(f"leading epoch {self._led_epoch}: {what} is not ours")
-            self._committed.follow(records)
+            self.committed_image.follow(records)
         self._committed_offset = batch.next_offset
         self._settle()
 
     def snapshot(self) -> Iterable[MetadataRecord] | None:
-        return self._committed.snapshot()
+        return self.committed_image.snapshot()
 
     def _settle(self) -> None:
         """Answers what is committed, in order. Requests that come meanwhile wait for their turn."""

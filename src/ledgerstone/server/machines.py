@@ -218,7 +218,7 @@ class Machines(BrokerTurn):
     @property
     def image(self) -> MetadataImage:
         """What is committed of the metadata."""
-        return self.controller_link.image
+        return self.controller_link.committed_image.image
 
     @property
     def log_dir(self) -> LogDir:
@@ -237,7 +237,8 @@ class Machines(BrokerTurn):
         """By name or by topic id."""
         if isinstance(topic, str):
             return self.partitions.get(TopicPartition(topic, number))
-        name = self.topic_name(topic)
+        # Written out: every Fetch by topic id comes here.
+        name = self.controller_link.committed_image.image.topic_names.get(topic)
         if name is None:
             raise UnknownTopicId(f"topic id {topic.hex()} is not known")
         return self.partitions.get(TopicPartition(name, number))

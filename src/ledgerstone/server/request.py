@@ -35,9 +35,10 @@ class Request:
 
 
 class Encoded(NamedTuple):
-    """The body of a response."""
+    """The body of a response that was charged already, and its size."""
 
     pieces: list[Piece]
+    size: int
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

@@ -21,7 +21,7 @@ from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import ConfigError
 from ledgerstone.server.effects import Dial
 from ledgerstone.server.metrics import MetricSample
-from ledgerstone.server.tls_transport import PART_BYTES, TlsTransport
+from ledgerstone.server.tls_transport import RECEIVE_BYTES, TlsTransport
 from ledgerstone.server.transport import MakeTransport, PlainTransport, Transport
 from ledgerstone.tls.contexts import LoadedContext, client_context, server_context
 from ledgerstone.tls.settings import TlsSettings, tls_settings
@@ -75,7 +75,7 @@ class TlsContexts:
     def __init__(self, config: BrokerConfig, clock: Clock) -> None:
         self._clock = clock
         # Only used within a call, by whichever transport is called.
-        self._room = memoryview(bytearray(PART_BYTES))
+        self._room = memoryview(bytearray(RECEIVE_BYTES))
         self._protocols = config.listener_protocols
         names = [each.name for each in config.listeners]
         self._listeners = {

@@ -14,8 +14,11 @@ from ledgerstone.server.transport import SendFile
 from ledgerstone.tls.failures import HandshakeFailed, explained
 from ledgerstone.types import Buffer
 
-# Encrypted at a time, and received at a time. Larger ones do not make it faster.
-PART_BYTES: Final = 32 << 10
+# Encrypted at a time. Larger ones do not make it faster.
+PART_BYTES: Final = 64 << 10
+# Received at a time. Twice as fast as with a quarter of it; four times as much gains nothing more,
+# and OpenSSL's buffer of a connection stays as large as what it once held.
+RECEIVE_BYTES: Final = 128 << 10
 MAX_RECORD_BYTES: Final = 16 << 10
 # A handshake with a long chain of certificates takes some 10 KiB.
 MAX_GREETING_BYTES: Final = 128 << 10

@@ -120,7 +120,7 @@ class BrokerTurn:
                     wire.let_go_of_frame()
                 continue
             peer.in_work = None
-            if has_quotas:
+            if has_quotas and type(answer) is not Encoded:
                 answer = self._charged(request, answer)
             if answer is None:
                 wire.skip_response()
@@ -137,12 +137,16 @@ class BrokerTurn:
         return answer
 
     def _respond(self, wire: ServerConnection, answer: Response) -> int:
-        # Where there is a code for the whole answer, it has this name; an encoded answer has none.
-        code = 0 if type(answer) is bytes else getattr(answer, "error_code", 0)
+        if type(answer) is bytes:
+            return wire.respond(answer)
+        if type(answer) is Encoded:
+            return wire.respond(answer.pieces, answer.size)
+        assert isinstance(answer, ApiMessage)
+        # Where there is a code for the whole answer, it has this name.
+        code = getattr(answer, "error_code", 0)
         if code:
-            assert isinstance(answer, ApiMessage)
             self.counters.answered_error(answer.name, code)
-        return wire.respond(answer.pieces if isinstance(answer, Encoded) else answer)
+        return wire.respond(answer)
 
     def _send(self, peer: Peer) -> None:
         """Hands what the connection has to say to the runtime."""
@@ -164,7 +168,9 @@ class BrokerTurn:
         if peer is None or peer.in_work is not request or peer.is_closing:
             return
         peer.in_work = None
-        answer = self._charged(request, response) if self.quotas.is_active else response
+        answer: Response | None = response
+        if self.quotas.is_active and type(response) is not Encoded:
+            answer = self._charged(request, response)
         assert answer is not None
         self._respond(peer.wire, answer)
         self._send(peer)

@@ -22,8 +22,10 @@ _NUMBER = re.compile(r"[0-9]{1,19}")
 _PARTITION_METADATA = re.compile(r"version: ?0\r?\ntopic_id: ?(\S+)\s*")
 
 
-def write_atomically(fs: Filesystem, path: str, data: bytes) -> None:
-    """Replaces the file. A crash at any point leaves the old content or the new."""
+def write_atomically(fs: Filesystem, path: str, data: bytes, *, syncs_name: bool = True) -> None:
+    """Replaces the file. A crash at any point leaves the old content or the new.
+
+    `syncs_name`: else the caller syncs the directory, before anything relies on the file."""
     temporary = path + TMP
     file = fs.open(temporary, create=True)
     try:
@@ -35,7 +37,8 @@ def write_atomically(fs: Filesystem, path: str, data: bytes) -> None:
         file.close()
     # Crash here: the old content stays, beside a temporary file that is never read.
     fs.rename(temporary, path)
-    fs.fsync_dir(parent_of(path))
+    if syncs_name:
+        fs.fsync_dir(parent_of(path))
 
 
 def read_if_exists(fs: Filesystem, path: str) -> bytes | None:
@@ -118,11 +121,11 @@ class PartitionMetadata:
             raise CorruptFile(self.path, 2, "the topic id is zero")
         return topic_id
 
-    def write(self, topic_id: bytes) -> None:
+    def write(self, topic_id: bytes, *, syncs_name: bool = True) -> None:
         if topic_id == ZERO_UUID:
             raise ValueError(f"{self.path}: the zero uuid is not a topic id")
         text = f"version: {VERSION}\ntopic_id: {uuid_to_text(topic_id)}"
-        write_atomically(self._fs, self.path, text.encode())
+        write_atomically(self._fs, self.path, text.encode(), syncs_name=syncs_name)
 
 
 def _read_lines(fs: Filesystem, path: str, *, columns: int) -> list[tuple[int, list[str]]]:

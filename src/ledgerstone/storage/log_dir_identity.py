@@ -119,7 +119,9 @@ def _read_last_start(fs: Filesystem, path: str) -> dict[str, str]:
 def settle_topic_id(
     fs: Filesystem, directory: str, tp: TopicPartition, topic_id: bytes, *, is_new: bool = False
 ) -> None:
-    """A partition's directory belongs to one topic for good; else InconsistentTopicId."""
+    """A partition's directory belongs to one topic for good; else InconsistentTopicId.
+
+    `is_new`: it has no log yet, and the caller syncs the directory when it has one."""
     metadata = PartitionMetadata(fs, join(directory, PARTITION_METADATA))
     try:
         known = metadata.read()
@@ -134,7 +136,7 @@ def settle_topic_id(
                 metadata.path,
             )
     if known is None:
-        metadata.write(topic_id)
+        metadata.write(topic_id, syncs_name=not is_new)
     elif known != topic_id:
         raise InconsistentTopicId(
             f"{metadata.path}: {tp} on disk belongs to topic {uuid_to_text(known)}, "

@@ -130,12 +130,15 @@ class LogDirPartitions(CheckpointedLogs):
         topic_id: bytes | None = None,
         is_synced_in_order: bool = False,
     ) -> PartitionLog:
-        """Makes a new partition, or opens the existing one; the topic id must match."""
+        """Makes a new partition, or opens the existing one; the topic id must match. Its names are
+        synced before the caller sees it. Crash before: a directory without a topic id has no record
+        yet, and gets its id again."""
         if topic_partition in self.logs:
             raise StorageError(f"{topic_partition} is already open in {self.path}")
         name = partition_dir_name(topic_partition)
         directory = join(self.path, name)
         is_new = not self.fs.exists(directory)
+        is_empty = False
         if is_new:
             self._check_not_lost(topic_partition, name)
         self.fs.make_dir(directory)
@@ -145,8 +148,9 @@ class LogDirPartitions(CheckpointedLogs):
             is_empty = not any(each.endswith(".log") for each in self.fs.list_dir(directory))
             settle_topic_id(self.fs, directory, topic_partition, topic_id, is_new=is_empty)
         log = self._open(topic_partition, config, is_synced_in_order=is_synced_in_order)
-        if is_new:
+        if is_new or is_empty:
             self.fs.fsync_dir(directory)
+        if is_new:
             self.fs.fsync_dir(self.path)
         return log
 

@@ -165,9 +165,9 @@ def snapshot_is_laid_over_the_old_image(patch: Patch) -> None:
         topics = {**before.topics, **after.image.topics}
         names = {topic.topic_id: name for name, topic in topics.items()}
         image = replace(after.image, topics=topics, topic_names=names)
-        link._committed._unapplied.clear()
+        link.committed_image._unapplied.clear()
         link._committed_offset = snapshot_id.offset
-        link._committed.consume(Replayed(image, after.delta))
+        link.committed_image.consume(Replayed(image, after.delta))
 
     patch.setattr(ControllerLink, "load", load)
 

@@ -20,7 +20,11 @@ from ledgerstone.protocol.messages.metadata_records import (
     RemoveTopicRecord,
     TopicRecord,
 )
-from ledgerstone.replication.hosted_partitions import SLICE_PARTITIONS, HostedPartitions
+from ledgerstone.replication.hosted_partitions import (
+    ASKED_FOR_PER_SLICE,
+    SLICE_PARTITIONS,
+    HostedPartitions,
+)
 from ledgerstone.replication.leadership import Leadership, LeadershipChanged
 from ledgerstone.sim.clock import VirtualClock
 from ledgerstone.sim.dice import SeededDice
@@ -158,8 +162,7 @@ def test_large_topic_is_made_in_slices_and_each_partition_gained_in_its_own(node
     first = node.follow(*a_topic(partitions=SLICE_PARTITIONS + 3))
     late = TopicPartition("t", SLICE_PARTITIONS)
     topic = node.image.topics["t"]
-    with pytest.raises(NotLeaderOrFollower, match="being created"):
-        node.hosted.get(late)
+    assert node.hosted.find(late) is None
     assert (len(first), node.hosted.backlog) == (SLICE_PARTITIONS, 3)
     assert not node.hosted.is_complete(topic)
 
@@ -168,6 +171,21 @@ def test_large_topic_is_made_in_slices_and_each_partition_gained_in_its_own(node
     assert [each.topic_partition.partition for each in made] == [16, 17, 18]
     assert [number for number, _, _ in told(node.hosted.take_events())] == [16, 17, 18]
     assert node.hosted.is_complete(topic)
+
+
+def test_partition_is_made_when_it_is_asked_for_and_its_slice_tells_of_it(node: Node) -> None:
+    node.follow(*a_topic(partitions=SLICE_PARTITIONS + 4))
+    *asked_for, refused = (TopicPartition("t", SLICE_PARTITIONS + 3 - each) for each in range(3))
+
+    at_once = [node.hosted.get(each) for each in asked_for]
+    with pytest.raises(NotLeaderOrFollower, match="being created"):
+        node.hosted.get(refused)
+    made = node.hosted.work_off()
+
+    assert len(asked_for) == ASKED_FOR_PER_SLICE
+    assert made[: len(at_once)] == at_once
+    assert [each.topic_partition.partition for each in made] == [19, 18, 16, 17]
+    assert node.hosted.backlog == 0
 
 
 def test_topic_deleted_before_it_was_made_gains_nothing(node: Node) -> None:

@@ -19,7 +19,7 @@ from ledgerstone.protocol.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
 )
-from ledgerstone.replication.hosted_partitions import SLICE_PARTITIONS
+from ledgerstone.replication.hosted_partitions import ASKED_FOR_PER_SLICE, SLICE_PARTITIONS
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import DATA, Client, InProcess
 from tests.kit.logs import batch
@@ -82,14 +82,33 @@ def test_partition_that_is_still_to_come_is_known_but_not_led_yet(
     described = client.ask(
         MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)]), MetadataResponse
     )
+    asked_for = range(LAST - ASKED_FOR_PER_SLICE, LAST)
+    served = [write(client, "v", partition=each) for each in asked_for]
     refused = produced(client, batch(("k", "v")), partition=LAST)
     unread = fetched(client, fetch({LAST: 0}))
     list(ticks_until_done(machine))
 
     assert len(described.topics[0].partitions) == MANY
+    assert served == [[0]] * ASKED_FOR_PER_SLICE
     assert refused.error_code == NOT_LEADER_OR_FOLLOWER
     assert unread.error_code == NOT_LEADER_OR_FOLLOWER
     assert write(client, "v", partition=LAST) == [0]
+
+
+def test_partition_that_was_asked_for_before_its_turn_is_made_once(
+    machine: InProcess, client: Client
+) -> None:
+    create_topic(client, partitions=MANY)
+    machine.advance(0)
+    create_topic(client, "other", partitions=SLICE_PARTITIONS + 1)
+
+    first = write(client, "v", topic="other", partition=SLICE_PARTITIONS)
+    is_told_of = machine.broker.partitions.backlog
+    list(ticks_until_done(machine))
+
+    assert (first, is_told_of) == ([0], 1)
+    assert live_dirs(machine, "other") == SLICE_PARTITIONS + 1
+    machine.broker.check_invariants()
 
 
 def test_broker_asks_for_its_next_tick_at_once_while_there_is_something_to_do(

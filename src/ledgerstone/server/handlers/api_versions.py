@@ -8,6 +8,7 @@ Differs from Kafka: only APIs with a handler are offered.
 """
 
 import re
+from functools import cache
 from typing import Final
 
 from ledgerstone.metadata.features import (
@@ -18,6 +19,7 @@ from ledgerstone.metadata.features import (
 from ledgerstone.protocol.api import advertised
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.api_versions import (
+    ApiVersion,
     ApiVersionsRequest,
     ApiVersionsResponse,
     FinalizedFeature,
@@ -40,7 +42,7 @@ def handle(broker: Broker, request: Request, message: ApiVersionsRequest) -> Ans
     is_controller = request.session.is_controller_listener
     handled = broker.controller_handled if is_controller else broker.handled
     supported = CONTROLLER_FEATURES if is_controller else SUPPORTED_FEATURES
-    response = ApiVersionsResponse(api_keys=advertised(handled))
+    response = ApiVersionsResponse(api_keys=list(_api_keys(handled)))
     if is_named:
         response.supported_features = [
             SupportedFeature(name, first, last)
@@ -53,6 +55,12 @@ def handle(broker: Broker, request: Request, message: ApiVersionsRequest) -> Ans
         ]
         response.finalized_features_epoch = broker.quorum.committed_offset
     return response
+
+
+@cache
+def _api_keys(handled: frozenset[int]) -> tuple[ApiVersion, ...]:
+    """The same for every client, and each asks when it connects."""
+    return tuple(advertised(handled))
 
 
 def _finalized(broker: Broker) -> dict[str, int]:

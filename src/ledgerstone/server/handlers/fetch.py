@@ -31,6 +31,7 @@ from ledgerstone.protocol.messages.fetch import (
 from ledgerstone.protocol.pieces import total_size
 from ledgerstone.replication.fetch_session import FetchContext, FetchWish, PartitionKey, Told
 from ledgerstone.replication.fetching.wire import leader_word
+from ledgerstone.replication.partition import Partition
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.handlers.current_leader import current_leader
 from ledgerstone.server.handlers.fetch_reading import (
@@ -63,7 +64,7 @@ _LAST_VERSION_WITHOUT_STORAGE_ERROR: Final = 5
 _SIZE_BYTES: Final = 4
 _NAMES_LEADER: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
-Answers = list[tuple[PartitionKey, FetchPartitionResponse]]
+Answers = list[tuple[FetchWish, FetchPartitionResponse]]
 
 
 def handle(broker: Broker, request: Request, message: FetchRequest) -> Answer:
@@ -77,15 +78,18 @@ def handle(broker: Broker, request: Request, message: FetchRequest) -> Answer:
     if reader.is_follower:
         # Replication has throttles of its own.
         outermost(request).is_charged = True
-    elif broker.quotas.is_active:
-        message.max_bytes = min(message.max_bytes, broker.quotas.most_fetched(request))
-        message.min_bytes = min(message.min_bytes, message.max_bytes)
+    elif broker.quotas.counts_fetches:
+        most = broker.quotas.most_fetched(request)
+        if most < message.max_bytes:
+            message.max_bytes = most
+            message.min_bytes = min(message.min_bytes, most)
     wishes: Sequence[FetchWish] = context.wishes
     if context.incremental:
         wishes = without_quiet(broker, reader, wishes)
     found = read_all(broker, reader, message, wishes, is_first_time=True)
-    if not context.wishes or message.max_wait_ms <= 0 or _is_enough(message, found):
-        return _respond(broker, request, reader, context, found.answers)
+    is_enough = found.is_urgent or found.size >= message.min_bytes
+    if is_enough or not context.wishes or message.max_wait_ms <= 0:
+        return _respond(broker, request, reader, context, found)
     # All that is wanted is in the context: the request would hold it a second time while it waits.
     message.topics, message.forgotten_topics_data = [], []
     waiting = _WaitingFetch(broker, request, reader, message, context, found)
@@ -97,10 +101,6 @@ def handle(broker: Broker, request: Request, message: FetchRequest) -> Answer:
         keys=waiting.keys,
         woken=waiting.woken,
     )
-
-
-def _is_enough(message: FetchRequest, found: Found) -> bool:
-    return found.is_urgent or found.size >= message.min_bytes
 
 
 class _WaitingFetch:
@@ -126,7 +126,7 @@ class _WaitingFetch:
         self._touched: set[PartitionKey] | None = None
         if context.incremental:
             self._touched = {
-                key for key, answer in found.answers if context.is_news(_told(key, answer))
+                wish.key for wish, answer in found.answers if context.is_news(_told(wish, answer))
             }
 
     @property
@@ -155,8 +155,9 @@ class _WaitingFetch:
         if touched is not None:
             wishes = [wish for wish in wishes if wish.key in touched]
         found = read_all(broker, self._reader, self._message, wishes, is_first_time=False)
-        if time_is_up or _is_enough(self._message, found):
-            return _respond(broker, self._request, self._reader, context, found.answers)
+        is_enough = found.is_urgent or found.size >= self._message.min_bytes
+        if time_is_up or is_enough:
+            return _respond(broker, self._request, self._reader, context, found)
         return None
 
 
@@ -208,9 +209,39 @@ def _not_understood(request: Request, message: FetchRequest) -> FetchResponse:
 
 
 def _respond(
-    broker: Broker, request: Request, reader: Reader, context: FetchContext, answers: Answers
+    broker: Broker, request: Request, reader: Reader, context: FetchContext, found: Found
 ) -> FetchResponse | Encoded:
-    response = FetchResponse(session_id=context.session_id)
+    response, answers = FetchResponse(session_id=context.session_id), found.answers
+    if found.is_urgent:
+        _say_what_is_wrong(broker, request, reader, answers, response)
+    told: list[Told] = []
+    is_counted = broker.quotas.counts_fetches and not reader.is_follower
+    if context.session is not None:
+        told = [_told(wish, answer) for wish, answer in answers]
+        # What is held back for a quota was not told.
+        news = [one.key for one in told if context.is_news(one)] if is_counted else None
+        named = set(context.answer(told) if news is None else news)
+        answers = [(wish, answer) for wish, answer in answers if wish.key in named]
+    _add_topics(response, answers)
+    if not is_counted:
+        _count_all(broker, reader, answers)
+        return response
+    body = encode_response(response, request.api_version)
+    size = total_size(body)
+    now_ms = broker.clock.monotonic_ms()
+    throttle_ms = broker.quotas.fetched(request, _SIZE_BYTES + size, now_ms)
+    if throttle_ms:
+        return _held_back(broker, context, throttle_ms)
+    if told:
+        context.answer(told)
+    _count_all(broker, reader, answers)
+    # What was taken away of a request has to be added to its answer yet.
+    return response if isinstance(request, InnerRequest) else Encoded(body, size)
+
+
+def _say_what_is_wrong(
+    broker: Broker, request: Request, reader: Reader, answers: Answers, response: FetchResponse
+) -> None:
     if request.api_version <= _LAST_VERSION_WITHOUT_STORAGE_ERROR:
         for _, answer in answers:
             if answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
@@ -218,26 +249,6 @@ def _respond(
                 answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
     elif request.api_version >= _FIRST_VERSION_WITH_LEADER:
         _name_leaders(broker, reader, answers, response)
-    told = [] if context.session is None else [_told(key, answer) for key, answer in answers]
-    is_counted = broker.quotas.is_active and not reader.is_follower
-    if context.session is not None:
-        # What is held back for a quota was not told.
-        news = [one.key for one in told if context.is_news(one)] if is_counted else None
-        named = set(context.answer(told) if news is None else news)
-        answers = [(key, answer) for key, answer in answers if key in named]
-    _add_topics(response, answers)
-    if not is_counted:
-        _count_all(broker, reader, answers)
-        return response
-    body = encode_response(response, request.api_version)
-    size = _SIZE_BYTES + total_size(body)
-    throttle_ms = broker.quotas.fetched(request, size, broker.clock.monotonic_ms())
-    if throttle_ms:
-        return _held_back(broker, context, throttle_ms)
-    context.answer(told)
-    _count_all(broker, reader, answers)
-    # What was taken away of a request has to be added to its answer yet.
-    return response if isinstance(request, InnerRequest) else Encoded(body)
 
 
 def _held_back(broker: Broker, context: FetchContext, throttle_ms: int) -> FetchResponse:
@@ -253,7 +264,8 @@ def _held_back(broker: Broker, context: FetchContext, throttle_ms: int) -> Fetch
 
 def _add_topics(response: FetchResponse, answers: Answers) -> None:
     topics: dict[str | bytes, FetchTopicResponse] = {}
-    for key, answer in answers:
+    for wish, answer in answers:
+        key = wish.key
         topic = topics.get(key.topic)
         if topic is None:
             topic = topics[key.topic] = FetchTopicResponse()
@@ -266,11 +278,11 @@ def _add_topics(response: FetchResponse, answers: Answers) -> None:
 
 
 def _count_all(broker: Broker, reader: Reader, answers: Answers) -> None:
-    for key, answer in answers:
+    for wish, answer in answers:
         if answer.error_code:
             broker.counters.answered_error("Fetch", answer.error_code)
         elif isinstance(answer.records, FileSlice):
-            _count_out(broker, reader, key, answer.records)
+            _count_out(broker, reader, wish, answer.records)
 
 
 def _name_leaders(
@@ -278,10 +290,10 @@ def _name_leaders(
 ) -> None:
     """Followers get no addresses, as in Kafka: they go by their metadata."""
     endpoints: dict[int, FetchNodeEndpoint] = {}
-    for key, answer in answers:
+    for wish, answer in answers:
         if not answer.error_code or answer.error_code not in _NAMES_LEADER:
             continue
-        topic_partition = name_of(broker, key)
+        topic_partition = name_of(broker, wish.key)
         if topic_partition is None:
             continue
         found = current_leader(broker, topic_partition, reader.listener)
@@ -291,22 +303,23 @@ def _name_leaders(
     response.node_endpoints = list(endpoints.values())
 
 
-def _count_out(broker: Broker, reader: Reader, key: PartitionKey, records: FileSlice) -> None:
-    name = key.topic if isinstance(key.topic, str) else broker.topic_name(key.topic)
-    if name is None:
-        return
+def _count_out(broker: Broker, reader: Reader, wish: FetchWish, records: FileSlice) -> None:
+    partition = wish.found
+    # Records were read from it just now.
+    assert isinstance(partition, Partition)
+    topic_partition = partition.topic_partition
     if not reader.is_follower:
-        add(broker.counters.bytes_out, name, records.size)
+        add(broker.counters.bytes_out, topic_partition.topic, records.size)
         return
     broker.counters.replication_bytes_out += records.size
     if broker.isr.throttle.is_active:
-        topic_partition, now_ms = TopicPartition(name, key.partition), broker.clock.monotonic_ms()
+        now_ms = broker.clock.monotonic_ms()
         broker.isr.throttle.record(topic_partition, records.size, now_ms)
 
 
-def _told(key: PartitionKey, answer: FetchPartitionResponse) -> Told:
+def _told(wish: FetchWish, answer: FetchPartitionResponse) -> Told:
     return Told(
-        key,
+        wish.key,
         bool(answer.records),
         answer.error_code,
         answer.high_watermark,

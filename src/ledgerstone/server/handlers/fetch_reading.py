@@ -96,7 +96,7 @@ class Reader(NamedTuple):
 
 
 class Found(NamedTuple):
-    answers: list[tuple[PartitionKey, FetchPartitionResponse]]
+    answers: list[tuple[FetchWish, FetchPartitionResponse]]
     size: int
     is_urgent: bool  # Not to be waited with: an error, a diverging epoch, a preferred replica.
     has_committed: bool = False  # The fetch itself has moved a high watermark.
@@ -155,7 +155,7 @@ def read_all(
     """`is_first_time`: not again for a request that waited, so the follower has asked just now."""
     left = min(message.max_bytes, broker.config.fetch_max_bytes)
     tells = reader.is_follower and is_first_time
-    has_rights = reader.rights is not None
+    has_rights = reader.request.session.rights is not None
     total = 0
     is_urgent = has_committed = False
     answers = []
@@ -184,11 +184,16 @@ def read_all(
         except (OSError, StorageError) as error:
             broker.log_failed(name_of(broker, wish.key), error)
             answer = empty_answer(wish.key.partition, ErrorCode.KAFKA_STORAGE_ERROR)
-        if answer.error_code or must_tell(answer):
+        # `must_tell`, written out.
+        if (
+            answer.error_code
+            or answer.diverging_epoch is not None
+            or answer.preferred_read_replica >= 0
+        ):
             is_urgent = True
         total += size
         left = max(0, left - size)
-        answers.append((wish.key, answer))
+        answers.append((wish, answer))
     if tells:
         broker.isr.send()
     return Found(answers, total, is_urgent, has_committed)

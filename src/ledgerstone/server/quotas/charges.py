@@ -15,3 +15,5 @@ class Charges(NamedTuple):
     produce: RateCounter | None
     fetch: RateCounter | None
     request: RateCounter | None
+    # What a fetch may ask for without having to wait for certain.
+    most_fetched: int

@@ -76,6 +76,8 @@ class ClientQuotas:
         self.exempt = Windows(samples, window_ms)
         self.is_active = False
         self.counts_time = False
+        # Answers to fetches are measured, and may have to be empty.
+        self.counts_fetches = False
         self._generation = 0
         self._followed: Mapping[QuotaEntity, Mapping[str, float]] = {}
 
@@ -91,6 +93,7 @@ class ClientQuotas:
             }
             counters.follow(bounds)
         self.counts_time = self.request.is_active
+        self.counts_fetches = self.fetch.is_active or self.counts_time
         self.is_active = any(each.is_active for each in self._by_key.values())
         self._renew()
 
@@ -157,18 +160,24 @@ class ClientQuotas:
         request.is_charged = True
         if isinstance(request, InnerRequest):
             outermost(request).is_charged = True
-        charges = self._current(request)
-        by_bytes = 0 if charges.fetch is None else charges.fetch.record(size, now_ms)
-        by_time = 0 if charges.request is None else charges.request.record(0, now_ms)
-        throttle_ms = max(by_bytes, by_time)
-        if not throttle_ms:
+        # Those of this request: `most_fetched` was asked before, and nothing was served since.
+        charges = request.session.charges
+        if charges is None or charges.generation != self._generation:
+            charges = self._current(request)
+        by_bytes = by_time = 0
+        if (fetch := charges.fetch) is not None:
+            by_bytes = fetch.windows.throttle_ms(size, fetch.bound, now_ms, fetch.longest_ms)
+        if charges.request is not None:
+            by_time = charges.request.record(0, now_ms)
+        if not by_bytes and not by_time:
             return 0
-        if charges.fetch is not None:
-            charges.fetch.record_only(-size, now_ms)
+        throttle_ms = max(by_bytes, by_time)
+        if fetch is not None:
+            fetch.record_only(-size, now_ms)
         if by_bytes > by_time:
-            assert charges.fetch is not None
-            notes = note(charges.fetch, throttle_ms, now_ms)
-            if size > charges.fetch.bound * self._window_s:
+            assert fetch is not None
+            notes = note(fetch, throttle_ms, now_ms)
+            if size > fetch.bound * self._window_s:
                 # One batch: whatever the client waits, it will never pass.
                 notes.too_large = max(notes.too_large, size)
         else:
@@ -178,10 +187,16 @@ class ClientQuotas:
 
     def most_fetched(self, request: Request) -> int:
         """What a fetch may ask for without having to wait for certain."""
-        fetch = self._current(request).fetch
-        if fetch is None or fetch.bound >= NO_BOUND:
-            return INT32_MAX
-        return int(min(fetch.bound * self._window_s, INT32_MAX))
+        session = request.session
+        charges = session.charges
+        if (
+            charges is None
+            or charges.generation != self._generation
+            or charges.client_id != request.client_id
+            or charges.principal is not session.principal
+        ):
+            charges = self._charges_of(session, request.client_id)
+        return charges.most_fetched
 
     def turn_took(self, session: Session, spent_ns: int, now_ms: int) -> None:
         """The loop was busy with a connection for so long, whatever it did."""
@@ -205,13 +220,18 @@ class ClientQuotas:
 
     def _charges_of(self, session: Session, client_id: str | None) -> Charges:
         user, name = session.principal.name, client_id or ""
+        fetch = self.fetch.get(user, name) if self.fetch.is_active else None
+        most_fetched = INT32_MAX
+        if fetch is not None and fetch.bound < NO_BOUND:
+            most_fetched = int(min(fetch.bound * self._window_s, INT32_MAX))
         charges = session.charges = Charges(
             session.principal,
             client_id,
             self._generation,
             self.produce.get(user, name) if self.produce.is_active else None,
-            self.fetch.get(user, name) if self.fetch.is_active else None,
+            fetch,
             self.request.get(user, name) if self.request.is_active else None,
+            most_fetched,
         )
         return charges
 
