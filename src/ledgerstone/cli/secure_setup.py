@@ -79,6 +79,7 @@ def set_up(data: Path, listen: str, clock: Clock, dice: Dice) -> SecureSetup:
     # Clients need paths that hold wherever they run.
     directory = data.absolute() / SECURE
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _check_directory(directory)
     for path in directory.iterdir():
         _check_mode(path)
     authority = _authority(directory, clock.now_ms())
@@ -116,6 +117,14 @@ def _hosts(listen: str) -> list[str]:
     host = listen.rpartition(":")[0].strip("[]")
     own = [] if host in ("", "0.0.0.0", "::") else [host]
     return list(dict.fromkeys(["localhost", "127.0.0.1", "::1", socket.gethostname(), *own]))
+
+
+def _check_directory(path: Path) -> None:
+    """Who may write there can put an authority of their own in the place of this one."""
+    found = path.stat()
+    if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        reason = "must belong to the user who starts the broker, and be writable by no other"
+        raise ConfigError("--secure", str(path), reason)
 
 
 def _check_mode(path: Path) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from ledgerstone.config.broker import Listener
 from ledgerstone.erasure.host_messages import WorkKind, decoded, encoded
 from ledgerstone.metadata.replay import UNFENCE
 from ledgerstone.protocol.error_codes import ErrorCode
@@ -15,6 +16,7 @@ from ledgerstone.protocol.messages.metadata_records import (
 from ledgerstone.server.erasing.host import answer
 from ledgerstone.types import TopicPartition
 from ledgerstone.uuid_text import uuid_to_text
+from tests.kit.in_process import InProcess
 from tests.kit.roles import change_partition
 from tests.unit.server.erasing_kit import KEY, TOPIC, ErasingMachine, machine_with
 
@@ -132,3 +134,28 @@ def test_answer_says_which_life_of_the_broker_gave_it(machine: ErasingMachine) -
     assert (told.broker_id, told.broker_epoch) == (1, own.broker_epoch)
     assert told.incarnation_id == own.incarnation_id
     assert decoded(told.content) == {"loaded": [], "topics": {TOPIC: [[], 0]}}
+
+
+def test_work_is_not_served_where_clients_are() -> None:
+    settings = {
+        "node.id": "1",
+        "process.roles": "broker,controller",
+        "listeners": "CLIENTS://h:9092,BROKERS://h:9093,CONTROLLER://h:9094",
+        "listener.security.protocol.map": "CLIENTS:PLAINTEXT,BROKERS:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "BROKERS",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.voters": "1@h:9094",
+    }
+    advertised = (Listener("CLIENTS", "h", 9092), Listener("BROKERS", "h", 9093))
+    machine = InProcess(settings=settings, advertised=advertised)
+    codes = [
+        machine.connect(listener=listener)
+        .ask(ErasureWorkRequest(cluster_id="x", kind=WorkKind.SECRETS), ErasureWorkResponse)
+        .error_code
+        for listener in ("CLIENTS", "BROKERS")
+    ]
+
+    assert codes == [
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.INCONSISTENT_CLUSTER_ID,
+    ]

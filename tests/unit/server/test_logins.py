@@ -1,12 +1,15 @@
 """Logins on a listener that asks for one: Kafka's states, codes and texts, and the delays."""
 
+import hashlib
 import logging
 from collections.abc import Callable
 from typing import ClassVar
 
 import pytest
 
-from ledgerstone.errors import ConfigError
+from ledgerstone.errors import ConfigError, InvariantViolation, UnsupportedVersion
+from ledgerstone.protocol.api import OFFERED, ApiKey
+from ledgerstone.protocol.codec import api_class
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.framing import frame_prefix
 from ledgerstone.protocol.message import ApiMessage
@@ -28,8 +31,9 @@ from ledgerstone.protocol.messages.sasl_handshake import (
 from ledgerstone.security.plain import PlainClient
 from ledgerstone.security.principal import Principal
 from ledgerstone.security.scram_keys import ScramMechanism
+from ledgerstone.server.dispatch import HANDLED
 from ledgerstone.server.request import Answer, Request
-from tests.kit.in_process import Client, InProcess
+from tests.kit.in_process import Client, InProcess, frame_of
 from tests.unit.server.login_kit import (
     DELAY_MS,
     LINGER_MS,
@@ -46,6 +50,7 @@ from tests.unit.server.login_kit import (
     started,
 )
 
+_LOGIN_APIS = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 HELLO = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 ALL_TOPICS = MetadataRequest(topics=None)
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
@@ -236,6 +241,34 @@ def test_other_request_in_the_middle_of_a_login_costs_the_connection(
     assert codes in ([ErrorCode.ILLEGAL_SASL_STATE], [])
     assert bool(codes) == (message.api_key != CreateTopicsRequest.api_key)
     assert client.closed is not None
+
+
+def test_any_request_out_of_place_ends_its_own_connection_only(machine: InProcess) -> None:
+    """An answer that cannot be written would have cost the others theirs, in the same turn."""
+    faults = []
+    for key, taken in OFFERED.items():
+        for version in range(taken.first, taken.last + 1) if key in HANDLED else ():
+            message = api_class(key, "Request")()
+            for begins in (False, True) if _has_form(message, version) else ():
+                client = connect(machine)
+                if begins:
+                    shake_hands(client, "PLAIN")
+                client.send(message, version)
+                machine.advance(DELAY_MS)
+                machine.advance(LINGER_MS)
+                if client.closed is None and key not in _LOGIN_APIS:
+                    faults.append((message.name, version, begins))
+
+    assert faults == []
+
+
+def _has_form(message: ApiMessage, version: int) -> bool:
+    """Some have no empty form in some versions."""
+    try:
+        frame_of(message, version)
+    except (InvariantViolation, UnsupportedVersion):
+        return False
+    return True
 
 
 def test_metadata_in_the_middle_of_a_login_has_the_code_for_its_topics(client: Client) -> None:
@@ -487,3 +520,29 @@ def test_thousand_half_logins_hold_little(machine: InProcess) -> None:
 
     assert len(served) == 1000
     assert machine.broker.peers.memory.reserved_bytes == 0
+
+
+def test_salts_of_unknown_users_are_no_cheap_test_of_the_brokers_passwords(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever sees one could try passwords on it at home."""
+    asked: list[dict[str, object]] = []
+    honest = hashlib.scrypt
+
+    def scrypt(password: bytes, **options: object) -> bytes:
+        asked.append(options)
+        return honest(password, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(hashlib, "scrypt", scrypt)
+    key = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
+    seen = []
+    for password in ("one", "two", "one"):
+        jaas = SASL[key].replace('password="b"', f'password="{password}"')
+        client = connect(started({**SASL, key: jaas}))
+        shake_hands(client, "SCRAM-SHA-256")
+        said = say(client, b"n,,n=nobody,r=abc").auth_bytes.decode()
+        seen.append(said.split(",")[1:])
+
+    assert seen[0] == seen[2] != seen[1]
+    assert all(each["n"] == 1 << 14 for each in asked)
+    assert len(asked) == 3
