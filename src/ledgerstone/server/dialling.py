@@ -90,7 +90,7 @@ class Dialling:
             self._caller.dial_ended(effect, DialFailed(str(error)))
             return
         except ValueError as error:
-            # Other nodes say what they are called; this cannot be looked up, or be in a certificate.
+            # Nodes say what they are called. This cannot be looked up, or be in a certificate.
             reason = f"{effect.host!r} is no name of a host: {error}"
             self._caller.dial_ended(effect, DialFailed(reason))
             return

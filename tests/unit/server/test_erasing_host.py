@@ -141,7 +141,9 @@ def test_work_is_not_served_where_clients_are() -> None:
         "node.id": "1",
         "process.roles": "broker,controller",
         "listeners": "CLIENTS://h:9092,BROKERS://h:9093,CONTROLLER://h:9094",
-        "listener.security.protocol.map": "CLIENTS:PLAINTEXT,BROKERS:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "listener.security.protocol.map": ",".join(
+            f"{name}:PLAINTEXT" for name in ("CLIENTS", "BROKERS", "CONTROLLER")
+        ),
         "inter.broker.listener.name": "BROKERS",
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.voters": "1@h:9094",

@@ -1,7 +1,8 @@
 """Fetches the keys that tokens are checked with, again and again. Grade S.
 
 In a thread of its own: an issuer that does not answer holds up nobody; a start waits for it for ten
-seconds. Whatever it answers, it is asked again. The last good set stays in use. A token that names an unknown key brings the next fetch forward, once a minute at most.
+seconds. Whatever it answers, it is asked again. The last good set stays in use. A token that names
+an unknown key brings the next fetch forward, once a minute at most.
 """
 
 import http.client
