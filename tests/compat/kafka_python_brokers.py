@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from kafka import KafkaAdminClient
 from test.integration.fixtures import KafkaFixture, get_open_port  # type: ignore[import-not-found]
 
-from kafka import KafkaAdminClient
 from tests.kit.broker import BrokerProcess, broker_environment
 
 
