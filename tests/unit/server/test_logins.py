@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+import sys
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -28,6 +29,7 @@ from ledgerstone.protocol.messages.sasl_handshake import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
+from ledgerstone.security.exchange import LoginRefused
 from ledgerstone.security.plain import PlainClient
 from ledgerstone.security.principal import Principal
 from ledgerstone.security.scram_keys import ScramMechanism
@@ -179,6 +181,43 @@ def test_wrong_password_and_unknown_user_get_the_same_answers(machine: InProcess
 
     assert answers[:2] == [(58, f"{GENERIC} SCRAM-SHA-256")] * 2
     assert answers[2] == (58, f"{GENERIC} SCRAM-SHA-512")
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_wrong_password_and_unknown_user_cost_the_same(machine: InProcess, mechanism: str) -> None:
+    """Calls are counted, which no load of the machine changes; `bench.logins` takes the time."""
+    for each in ScramMechanism:
+        add_user(machine, "alice", "secret", each)
+    # The first login of all counts the users.
+    calls_of_refused_login(machine, mechanism, "other")
+
+    alice, nobody = (
+        calls_of_refused_login(machine, mechanism, name) for name in ("alice", "wendy")
+    )
+
+    assert nobody == pytest.approx(alice, rel=0.05)
+    assert alice > (10 if mechanism == "PLAIN" else 50)
+
+
+def calls_of_refused_login(machine: InProcess, mechanism: str, name: str) -> int:
+    client = connect(machine)
+    login = PlainClient(name, "no") if mechanism == "PLAIN" else scram(name, "no", mechanism)
+    shake_hands(client, mechanism)
+    sasl = machine.broker.peers.by_number[client.number].session.sasl
+    assert sasl is not None
+    assert sasl.exchange is not None
+    said: bytes | None = login.begin()
+    counted: list[str] = []
+    while said is not None:
+        sys.setprofile(lambda _, event, __: counted.append(event))
+        try:
+            step = sasl.exchange.respond(said)
+        except LoginRefused:
+            break
+        finally:
+            sys.setprofile(None)
+        said = login.respond(step.data)
+    return sum(event in ("call", "c_call") for event in counted)
 
 
 @pytest.mark.parametrize("mechanism", ["GSSAPI", "plain", "", "SCRAM-SHA-1", "OAUTHBEARER"])
