@@ -9,7 +9,7 @@ import json
 import struct
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,7 @@ from ledgerstone.protocol.headers import (
     response_body_position,
 )
 from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.security.jaas import PLAIN_MODULE
 from ledgerstone.security.principal import Principal
 from tests.compat.authorization_cases import (
     ADMIN,
@@ -34,7 +35,7 @@ from tests.compat.authorization_cases import (
     controller_cases,
 )
 from tests.compat.both_brokers import CLIENT_ID, Case, Side, outcome
-from tests.kit.broker import wait_until
+from tests.kit.broker import FAST_GROUPS, BrokerProcess, wait_until
 from tests.kit.in_process import Client, InProcess
 
 FILE: Final = Path(__file__).parents[1] / "golden" / "kafka_authorization.json"
@@ -221,10 +222,13 @@ def ask_about_acls(admin: Side) -> Answers:
 
 
 def ask_all(
-    make: Make, cases_of: Callable[[str], list[Case]], topic_ids: dict[bytes, str]
+    make: Make,
+    cases_of: Callable[[str], list[Case]],
+    topic_ids: dict[bytes, str],
+    names: Iterable[str] = PRINCIPALS,
 ) -> Answers:
     answers: Answers = {}
-    sides = {name: make(name) for name in PRINCIPALS}
+    sides = {name: make(name) for name in names}
     for side in sides.values():
         side.topic_ids = topic_ids
     for number, case in enumerate(cases_of("")):
@@ -244,13 +248,15 @@ def ask_all(
 # -- Kafka and ours ----------------------------------------------------------------------------
 
 
+def _jaas() -> str:
+    """Passwords are names."""
+    users = " ".join(f'user_{name}="{name}"' for name in (ADMIN, *PRINCIPALS))
+    return f'{PLAIN_MODULE} required username="{ADMIN}" password="{ADMIN}" {users};'
+
+
 @contextmanager
 def kafka(work: Path) -> Iterator[KafkaBroker]:
-    users = " ".join(f'user_{name}="{name}"' for name in (ADMIN, *PRINCIPALS))
-    jaas = (
-        "org.apache.kafka.common.security.plain.PlainLoginModule required "
-        f'username="{ADMIN}" password="{ADMIN}" {users};'
-    )
+    jaas = _jaas()
     broker = KafkaBroker(jars=fetch_jars(), work=work)
     broker.settings = {
         "listeners": f"{_LISTENER}://127.0.0.1:{broker.port},"
@@ -310,6 +316,30 @@ def our_answers() -> dict[str, Answers]:
         ),
         "acls": ask_about_acls(admin),
     }
+
+
+def our_answers_to_logins(work: Path, names: Sequence[str]) -> Answers:
+    """Of a process, to connections that have logged in as Kafka's were: of some principals, as it
+    takes longer."""
+    settings = {
+        **FAST_GROUPS,
+        **AUTHORIZER,
+        "listeners": f"{_LISTENER}://127.0.0.1:0",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": _jaas(),
+        "auto.create.topics.enable": "false",
+    }
+    with BrokerProcess(work, settings) as broker:
+        admin = LoggedIn("ours", broker.bootstrap)
+        set_up(admin)
+
+        def make(name: str) -> Side:
+            return LoggedIn("ours", broker.bootstrap, user=name)
+
+        answers = ask_all(make, broker_cases, admin.topic_ids, names)
+        admin.close()
+        broker.stop()
+    return answers
 
 
 def our_controller_answers() -> Answers:

@@ -2,7 +2,8 @@
 
 Its source package carries test/integration, but not the Java brokers those tests usually start. So
 the package is unpacked under .cache/, a broker of ours is started, and the suite is told that its
-broker is an external one. Arguments go to pytest: `-k test_group`. README.md has the results.
+broker is an external one. Its tests of logins and TLS want brokers of their own: those are ours,
+too (`kafka_python_brokers`). Arguments go to pytest: `-k test_group`. README.md has the results.
 """
 
 import os
@@ -49,10 +50,12 @@ SETTINGS = {
     "advertised.listeners": "PLAINTEXT://127.0.0.1:0",
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
 }
 
-# Features that are not there yet, by the words in the names of their tests.
-NOT_THERE = ("acls",)
+# Each starts brokers with settings of its own.
+WITH_OWN_BROKERS = ("test_sasl_integration.py", "test_ssl_integration.py")
 
 
 def unpack() -> None:
@@ -72,22 +75,24 @@ def unpack() -> None:
     (TREE / "test" / "service.py").write_text(SERVICE_MODULE, encoding="utf-8")
 
 
-def run(bootstrap: str, arguments: list[str]) -> int:
+def run(bootstrap: str | None, arguments: list[str]) -> int:
+    """None: the tests that start brokers themselves."""
     environment = os.environ | {
-        "KAFKA_URI": f"kafka://{bootstrap}",
         "KAFKA_VERSION": "4.3",
         # Only looked at to see that it is a directory.
         "KAFKA_ROOT": str(CACHE),
-        "PYTHONPATH": os.pathsep.join([str(TREE), str(EXTRAS)]),
+        "PYTHONPATH": os.pathsep.join([str(TREE), str(EXTRAS), str(REPOSITORY)]),
     }
     command = [sys.executable, "-m", "pytest", "-c", os.devnull, "--rootdir", str(TREE), "-q"]
     command += ["-p", "no:cacheprovider", "-W", "ignore::DeprecationWarning", "--tb=short"]
-    command += ["--timeout=120", "--durations=5", "--log-level=WARNING", "-rs"]
-    if not any(argument == "-k" for argument in arguments):
-        command += ["-k", " and ".join(f"not {word}" for word in NOT_THERE)]
-    # The TLS tests start their own Java broker even if an external one is named.
-    command += ["--ignore", "test/integration/test_ssl_integration.py", *arguments]
-    command += ["test/integration"]
+    command += ["--timeout=120", "--durations=5", "--log-level=WARNING", "-rs", *arguments]
+    files = [f"test/integration/{name}" for name in WITH_OWN_BROKERS]
+    if bootstrap is None:
+        command += ["-p", "tests.compat.kafka_python_brokers", *files]
+    else:
+        environment["KAFKA_URI"] = f"kafka://{bootstrap}"
+        command += [f"--ignore={file}" for file in files]
+        command += ["test/integration"]
     return subprocess.run(command, cwd=TREE, env=environment, check=False).returncode
 
 
@@ -98,7 +103,7 @@ def main() -> int:
         with broker:
             code = run(broker.bootstrap, sys.argv[1:])
             broker.stop()
-    return code
+    return run(None, sys.argv[1:]) or code
 
 
 if __name__ == "__main__":

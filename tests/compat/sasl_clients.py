@@ -77,19 +77,23 @@ def confluent(bootstrap: str, account: Account, topic: str) -> str | None:
     return None if delivered == [None] else " ".join(heard)
 
 
+def kafka_python_producer(bootstrap: str, account: Account) -> Any:
+    return kafka.KafkaProducer(
+        bootstrap_servers=bootstrap,
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism=account.mechanism,
+        sasl_plain_username=account.name,
+        sasl_plain_password=account.password,
+        sasl_oauth_token_provider=_PlainToken(account.password),
+        max_block_ms=TIMEOUT_S * 1000,
+        # It tries again and again, whatever it was told.
+        bootstrap_timeout_ms=1000,
+    )
+
+
 def kafka_python(bootstrap: str, account: Account, topic: str) -> str | None:
     try:
-        producer = kafka.KafkaProducer(
-            bootstrap_servers=bootstrap,
-            security_protocol="SASL_PLAINTEXT",
-            sasl_mechanism=account.mechanism,
-            sasl_plain_username=account.name,
-            sasl_plain_password=account.password,
-            sasl_oauth_token_provider=_PlainToken(account.password),
-            max_block_ms=TIMEOUT_S * 1000,
-            # It tries again and again, whatever it was told.
-            bootstrap_timeout_ms=1000,
-        )
+        producer = kafka_python_producer(bootstrap, account)
     except KafkaPythonError as error:
         return str(error) or type(error).__name__
     try:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.compat import authorization_matrix as matrix
+from tests.compat.authorization_cases import PRINCIPALS
 from tests.compat.authorization_matrix import Answers
 
 
@@ -54,6 +55,20 @@ def test_each_principal_is_answered_as_kafka_answered_it() -> None:
     assert {where: differences(kafka[where], ours[where]) for where in kafka} == {
         where: [] for where in kafka
     }
+
+
+def test_principal_of_a_login_is_answered_as_kafka_answered_it(tmp_path: Path) -> None:
+    """Through sockets and SASL, as Kafka was asked: every case, by every ninth principal."""
+    names = list(PRINCIPALS)[::9]
+    kafka = {
+        case: {name: by_name[name] for name in names}
+        for case, by_name in matrix.read()["broker"].items()
+    }
+
+    ours = matrix.our_answers_to_logins(tmp_path, names)
+
+    assert len(names) > 3
+    assert differences(kafka, ours) == []
 
 
 def test_record_has_every_api_that_is_served() -> None:

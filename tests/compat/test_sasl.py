@@ -6,12 +6,13 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+import confluent_kafka
 import pytest
 from confluent_kafka import admin as _admin_module
 
 from ledgerstone.security.jaas import PLAIN_MODULE
-from tests.compat.sasl_clients import CLIENTS, Account, TryLogin
-from tests.kit.broker import FAST_GROUPS, BrokerProcess
+from tests.compat.sasl_clients import CLIENTS, Account, TryLogin, kafka_python_producer
+from tests.kit.broker import FAST_GROUPS, BrokerProcess, wait_until
 from tests.kit.tokens import AUDIENCE, ISSUER, Issuer
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -26,6 +27,7 @@ def sasl_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProc
     keys.write_bytes(ISSUING.key_set())
     properties.write_text(
         "sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER\n"
+        "listener.name.sasl_plaintext.plain.connections.max.reauth.ms=1500\n"
         f"sasl.oauthbearer.jwks.endpoint.url={keys.as_uri()}\n"
         f"sasl.oauthbearer.expected.issuer={ISSUER}\n"
         f"sasl.oauthbearer.expected.audience={AUDIENCE}\n"
@@ -116,6 +118,45 @@ def test_wrong_password_and_unknown_user_are_told_the_same(
         f"invalid credentials with SASL mechanism {mechanism}",
     )
     assert any(text in heard for text in told), heard
+
+
+def test_clients_log_in_again_while_they_work(sasl_broker: BrokerProcess) -> None:
+    """librdkafka and kafka-python, on connections that stay. Java's is in `test_sasl_java`."""
+    refused: list[str] = []
+    librdkafka: Any = confluent_kafka.Producer(
+        {
+            "bootstrap.servers": sasl_broker.bootstrap,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": ALICE[0],
+            "sasl.password": ALICE[1],
+            "error_cb": lambda error: refused.append(str(error)),
+        }
+    )
+    kafka_python = kafka_python_producer(sasl_broker.bootstrap, Account("PLAIN", *ALICE))
+    before = logins_again(sasl_broker)
+
+    def has_renewed() -> bool:
+        librdkafka.produce("words", b"v", on_delivery=lambda error, _: noted(error, refused))
+        assert librdkafka.flush(15) == 0
+        kafka_python.send("words", b"v").get(15)
+        return logins_again(sasl_broker) >= before + 4
+
+    wait_until(has_renewed, "both have logged in again", 30)
+    kafka_python.close()
+
+    assert refused == []
+
+
+def noted(error: Any, refused: list[str]) -> None:
+    if error is not None:
+        refused.append(str(error))
+
+
+def logins_again(broker: BrokerProcess) -> int:
+    name = "kafka_server_socket_server_metrics_successful_reauthentication_total"
+    lines = [each for each in broker.get("/metrics").splitlines() if each.startswith(name)]
+    return sum(int(float(each.split()[-1])) for each in lines)
 
 
 def test_token_lets_a_client_work(sasl_broker: BrokerProcess, try_login: TryLogin) -> None:

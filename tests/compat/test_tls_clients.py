@@ -4,6 +4,7 @@ versions. Java's are in `test_tls_java`."""
 import asyncio
 import pickle
 import re
+import socket
 import ssl
 import subprocess
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from ledgerstone.pipeline.connecting import connect_to, security_options
 from ledgerstone.spark.worker import connect
 from ledgerstone.spark.write_options import write_options
 from tests.kit import kafka_python
-from tests.kit.broker import FAST_GROUPS, BrokerProcess, wait_until
+from tests.kit.broker import FAST_GROUPS, BrokerProcess, free_address, wait_until
 from tests.kit.certificates import Authority
 from tests.kit.command_line import ledgerstone
 
@@ -56,20 +57,60 @@ def served(
 ) -> Iterator[tuple[BrokerProcess, bool]]:
     """A broker, and whether it wants a certificate."""
     directory = tmp_path_factory.mktemp(f"broker-{request.param}")
-    with BrokerProcess(directory, files.settings(request.param)) as broker:
+    settings = {**files.settings(request.param), **one_version_each()}
+    with BrokerProcess(directory, settings) as broker:
         yield broker, request.param == "required"
+
+
+def one_version_each() -> dict[str, str]:
+    """Listeners that speak one version: some clients cannot be told to."""
+    names = {version: version.upper().replace(".", "") for version in VERSIONS}
+    listeners = [f"{name}://{free_address()}" for name in names.values()]
+    limits = {
+        f"listener.name.{name.lower()}.ssl.enabled.protocols": version
+        for version, name in names.items()
+    }
+    return {
+        "listeners": ",".join(["SSL://127.0.0.1:0", *listeners]),
+        "listener.security.protocol.map": ",".join(
+            f"{each}:SSL" for each in ("SSL", *names.values())
+        ),
+        **limits,
+    }
+
+
+def address_of(broker: BrokerProcess, version: str) -> str:
+    found = re.search(version.upper().replace(".", "") + "://([^,]+)", broker.settings["listeners"])
+    assert found is not None
+    return found[1]
+
+
+def test_listener_of_one_version_takes_no_other(
+    served: tuple[BrokerProcess, bool], files: Files
+) -> None:
+    broker, shows = served
+    spoken = []
+    for version in VERSIONS:
+        host, port = address_of(broker, version).split(":")
+        with (
+            socket.create_connection((host, int(port)), timeout=TIMEOUT_S) as sock,
+            context_of(files, "TLSv1.3", shows=shows).wrap_socket(
+                sock, server_hostname="localhost"
+            ) as secured,
+        ):
+            spoken.append(secured.version())
+
+    assert spoken == VERSIONS
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_confluent_kafka(served: tuple[BrokerProcess, bool], files: Files, version: str) -> None:
     broker, wants_certificate = served
     config: dict[str, str | int | bool] = {
-        "bootstrap.servers": broker.bootstrap,
+        "bootstrap.servers": address_of(broker, version),
         "security.protocol": "SSL",
         "ssl.ca.location": files.ca,
     }
-    if version == "TLSv1.2":
-        config["ssl.cipher.suites"] = "ECDHE-ECDSA-AES128-GCM-SHA256"
     if wants_certificate:
         config |= {"ssl.certificate.location": files.client, "ssl.key.location": files.client}
     topic = f"confluent-{version}"

@@ -7,10 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
+from ledgerstone.cli.command_config import given_file
 from ledgerstone.cli.options import parse_bootstrap, session_config
 from ledgerstone.client.blocking import Client
+from ledgerstone.client.properties import read_client_properties
+from ledgerstone.client.security import client_security
+from ledgerstone.client.session import SessionConfig
 from ledgerstone.cluster.control import ask
-from ledgerstone.dataclasses import dataclass
+from ledgerstone.dataclasses import dataclass, replace
+from ledgerstone.storage.filenames import SECURE
 
 DataOption = Annotated[
     Path | None, typer.Option("--data", help="The directory of a running `cluster up`.")
@@ -58,5 +63,15 @@ class ClusterPlace:
             servers = parse_bootstrap(
                 ",".join(each["bootstrap"] for id_, each in known.items() if id_ != without)
             )
-        with Client(servers, session_config()) as client:
+        with Client(servers, self._session()) as client:
             yield client
+
+    def _session(self) -> SessionConfig:
+        """A cluster of `cluster up --secure` has a file for its clients."""
+        config = session_config()
+        if self.data is None or given_file() is not None:
+            return config
+        file = self.data / SECURE / "client.properties"
+        if not file.exists():
+            return config
+        return replace(config, security=client_security(read_client_properties(str(file))))

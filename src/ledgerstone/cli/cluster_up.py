@@ -18,10 +18,11 @@ from ledgerstone.cluster.ready_file import ready_facts
 from ledgerstone.config.broker_keys import BROKER_KEYS
 from ledgerstone.config.listener_keys import find_key
 from ledgerstone.errors import LedgerstoneError
-from ledgerstone.system import SystemDice
+from ledgerstone.system import SystemClock, SystemDice
 from ledgerstone.uuid_text import random_uuid, uuid_to_text
 
 if TYPE_CHECKING:
+    from ledgerstone.cli.secure_cluster import SecureCluster
     from ledgerstone.cluster.directory import ClusterDirectory
     from ledgerstone.cluster.supervisor import Supervisor
 
@@ -52,12 +53,20 @@ def up(
     log_level: Annotated[
         str, typer.Option(help="Of the nodes: debug, info, warning or error.")
     ] = "warning",
+    secure: Annotated[
+        bool,
+        typer.Option(
+            "--secure",
+            help="A new cluster with TLS, logins and ACLs. Files for clients are in DATA/secure.",
+        ),
+    ] = False,
 ) -> None:
     """Run a cluster of real processes on this machine. Ctrl-C stops it; a second one kills it.
 
     The first three nodes are brokers and controllers, others only brokers. Topics have three
     replicas by default, min.insync.replicas=2. A node that ends is started again. A directory that
     holds a cluster is continued: same nodes, same ports."""
+    from ledgerstone.cli.secure_cluster import is_secure
     from ledgerstone.cluster.directory import ClusterDirectory
 
     directory = ClusterDirectory(data)
@@ -75,6 +84,8 @@ def up(
         layout = directory.load()
         if layout is None:
             directory.check_new()
+            if secure:
+                settings |= _set_up(directory.path, host).settings
             layout = _new(
                 nodes or DEFAULT_NODES,
                 host,
@@ -85,6 +96,11 @@ def up(
             directory.save(layout)
         elif nodes is not None and nodes != len(list(layout)):
             _say("cluster", f"{data} holds {len(list(layout))} nodes; --nodes is for a new cluster")
+        if is_secure(directory.path):
+            bootstrap = ",".join(map(layout.bootstrap_of, layout))
+            _set_up(directory.path, layout.host).write_client_files(bootstrap)
+        elif secure:
+            raise typer.BadParameter(f"{data} holds a cluster without it", param_hint="--secure")
         code = asyncio.run(_run(directory, layout, ready_file, log_level))
     finally:
         os.close(lock)
@@ -105,6 +121,15 @@ def _new(
         racks=racks,
         settings=settings,
     )
+
+
+def _set_up(data: Path, host: str) -> "SecureCluster":
+    from ledgerstone.cli.secure_cluster import set_up_cluster
+
+    made = set_up_cluster(data, host, SystemClock(), SystemDice())
+    if made.is_new:
+        _say("cluster", f"secure user=admin password={made.password} files={made.directory}")
+    return made
 
 
 def _say(name: str, text: str) -> None:

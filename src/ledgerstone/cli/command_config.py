@@ -5,6 +5,7 @@ option is added to every command that takes a broker's address, so that no comma
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import typer
@@ -46,6 +47,13 @@ def given_properties() -> Mapping[str, str]:
     context = _context()
     path = None if context is None else context.meta.get(_META)
     return {} if path is None else read_client_properties(path)
+
+
+def given_file() -> str | None:
+    """The file itself, for work that is done elsewhere."""
+    context = _context()
+    path: str | None = None if context is None else context.meta.get(_META)
+    return path if path is None else str(Path(path).absolute())
 
 
 def given_security() -> ClientSecurity:

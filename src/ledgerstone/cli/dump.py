@@ -201,14 +201,21 @@ def _printer(*, as_json: bool, full: bool) -> Callable[[Shown], object]:
     return lambda fact: sys.stdout.write("".join(p.text for p in to_parts(fact, full=full)) + "\n")
 
 
-def _print_all(paths: Iterable[str], options: DumpOptions, show: Callable[[Shown], object]) -> int:
+def _print_all(
+    paths: Iterable[str],
+    options: DumpOptions,
+    show: Callable[[Shown], object],
+    *,
+    shows_secrets: bool,
+) -> int:
     """Prints every fact as it is found; returns the number of problems."""
     fs = ReadOnlyFilesystem()
     problem_count = 0
     try:
         for path in paths:
             facts = dump_path(fs, path.rstrip("/") or "/", options)
-            for fact in with_metadata(with_transactions(facts)):
+            found = with_metadata(with_transactions(facts), shows_secrets=shows_secrets)
+            for fact in found:
                 problem_count += isinstance(fact, Problem)
                 show(fact)
         sys.stdout.flush()
@@ -249,6 +256,10 @@ def dump(
             "--offsets", metavar="A:B", help="Only offsets from A up to but not including B."
         ),
     ] = None,
+    secrets: Annotated[
+        bool,
+        typer.Option("--secrets", help="Show keys of users and passwords in the metadata, too."),
+    ] = False,
 ) -> None:
     """Show the contents of a log's files. Exit code 1 if anything in them is bad."""
     if verify and (key is not None or offsets is not None):
@@ -265,7 +276,8 @@ def dump(
         sys.stderr.write(f"ledgerstone: {printable(path)}: no such file or directory\n")
     if missing:
         raise typer.Exit(2)
-    problem_count = _print_all(paths, options, _printer(as_json=as_json, full=full))
+    show = _printer(as_json=as_json, full=full)
+    problem_count = _print_all(paths, options, show, shows_secrets=secrets)
     if problem_count:
         sys.stderr.write(f"ledgerstone: {problem_count} problems\n")
         raise typer.Exit(1)

@@ -179,7 +179,7 @@ def reconcile(
     pipeline = load_definition(definition)
     with _table(pipeline, master, conf) as (spark, target):
         found = reconcile_table(spark, pipeline, target)
-        with connect_to(pipeline.source.bootstrap) as client:
+        with connect_to(pipeline.source.bootstrap, pipeline.source.command_config) as client:
             watch = MissedDeletesCheck(client, pipeline.source, Path(pipeline.work))
             watch.settled(target.positions())
     # Missing or stale rows are left to the next run, or to `verify --repair`.
@@ -238,7 +238,7 @@ def _lag(pipeline: Pipeline, positions: dict[Any, Any]) -> int | None:
     from ledgerstone.pipeline.connecting import connect_to, log_ends, log_starts
 
     try:
-        with connect_to(pipeline.source.bootstrap) as client:
+        with connect_to(pipeline.source.bootstrap, pipeline.source.command_config) as client:
             committed = pipeline.source.isolation == "read_committed"
             ends = log_ends(client, pipeline.source.topic, committed=committed)
             starts = log_starts(client, pipeline.source.topic)

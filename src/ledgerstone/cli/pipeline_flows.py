@@ -16,7 +16,6 @@ from ledgerstone.cli.lazy import new_app
 from ledgerstone.cli.options import (
     ConfigOption,
     JsonOption,
-    connect,
     parse_bytes,
     parse_pairs,
 )
@@ -25,6 +24,7 @@ from ledgerstone.cli.spark_session import ConfOption, spark_session
 from ledgerstone.dataclasses import asdict
 
 if TYPE_CHECKING:
+    from ledgerstone.pipeline.definition import Source
     from ledgerstone.pipeline.erasing import Reported
     from ledgerstone.pipeline.erasing_files import Finding
 
@@ -152,7 +152,7 @@ def erase(
         show(_finding_json(each), f"{each.verdict.value:8} {each.output}: {each.evidence}", as_json)
     flush()
     if erasure is not None:
-        address = api or _api_of(pipeline.source.bootstrap)
+        address = api or _api_of(pipeline.source)
         group = pipeline.source.group
         reported = erasing.report(address, erasure, findings, verifier=VERIFIER_NAME, group=group)
         _say_reported(erasure, reported, as_json=as_json)
@@ -172,8 +172,10 @@ def _say_reported(erasure_id: str, reported: "Reported", *, as_json: bool) -> No
     flush()
 
 
-def _api_of(bootstrap: str) -> str:
-    with connect(bootstrap) as client:
+def _api_of(source: "Source") -> str:
+    from ledgerstone.pipeline.connecting import connect_to
+
+    with connect_to(source.bootstrap, source.command_config) as client:
         return str(apis_of(client)[0].endpoint)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ledgerstone.cli.admin_http import TOKEN_ENVIRONMENT
+from ledgerstone.cli.command_config import given_bootstrap, given_file
 from ledgerstone.cli.lazy import new_app
 from ledgerstone.cli.options import BootstrapOption, JsonOption, parse_bytes
 from ledgerstone.cli.output import flush, printable
@@ -69,6 +70,16 @@ TargetTokenOption = Annotated[
     typer.Option("--to-token", envvar="LEDGERSTONE_TO_HTTP_TOKEN", help="Of the target's."),
 ]
 
+TargetConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--to-command-config",
+        metavar="FILE",
+        envvar="LEDGERSTONE_TO_COMMAND_CONFIG",
+        help="As --command-config, for the target; else it is that of the source.",
+    ),
+]
+
 
 @app.command()
 def mirror(
@@ -84,6 +95,7 @@ def mirror(
     key: KeyOption = None,
     token: SourceTokenOption = None,
     target_token: TargetTokenOption = None,
+    target_config: TargetConfigOption = None,
     verify: Annotated[bool, typer.Option("--verify", help="Fold both sides and compare.")] = False,
     once: OnceOption = False,
     every: EveryOption = 5.0,
@@ -98,8 +110,10 @@ def mirror(
         raise typer.BadParameter("it is repair or stop", param_hint="--on-missed")
     names = [each.partition("=") for each in topics]
     wish = Mirror(
-        source=bootstrap,
+        source=given_bootstrap(bootstrap),
         target=target,
+        source_config=given_file(),
+        target_config=given_file() if target_config is None else str(target_config.absolute()),
         topics={name: copy or name for name, _, copy in names},
         work=str(work),
         group=name,

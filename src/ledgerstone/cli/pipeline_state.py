@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from ledgerstone.cli.command_config import given_bootstrap, given_file
 from ledgerstone.cli.options import (
     DEFAULT_BOOTSTRAP,
     BootstrapOption,
@@ -48,7 +49,9 @@ def snapshot(
     from ledgerstone.pipeline.state.snapshot import TopicSource
     from ledgerstone.pipeline.state.snapshot import snapshot as make
 
-    source = TopicSource(bootstrap=bootstrap, topic=topic)
+    source = TopicSource(
+        bootstrap=given_bootstrap(bootstrap), topic=topic, command_config=given_file()
+    )
     with _run_jobs(master, conf) as run_jobs:
         made = make(source, snapshots, run_jobs=run_jobs, again=again)
     _show(made, as_json=as_json)
@@ -80,7 +83,9 @@ def restore(
 
     with _run_jobs(master, conf) as run_jobs:
         made = make(
-            TopicSource(bootstrap=bootstrap, topic=topic),
+            TopicSource(
+                bootstrap=given_bootstrap(bootstrap), topic=topic, command_config=given_file()
+            ),
             snapshots,
             to,
             parse_point(at, SystemClock().now_ms()),

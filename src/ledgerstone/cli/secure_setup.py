@@ -1,4 +1,5 @@
-"""`ledgerstone up --secure`: a broker with TLS, a login and ACLs, for development. Grade S.
+"""`ledgerstone up --secure` and `cluster up --secure`: TLS, logins and ACLs, for development.
+Grade S.
 
 Everything is in `secure` below the data: an authority of its own, the broker's key, the admin's
 password, and files that clients take as they are. What is there is used again, so that clients
@@ -13,13 +14,13 @@ from ledgerstone.clock import Clock, Dice
 from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import ConfigError, NotPrivate
 from ledgerstone.private_files import read_private, write_private
+from ledgerstone.security.jaas import PLAIN_MODULE
 from ledgerstone.storage.filenames import SECURE
 from ledgerstone.tls.authority import KeyAndCertificate, is_good_for, issue, new_authority
 
 ADMIN: Final = "admin"
 LISTENER: Final = "SASL_SSL"
-_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
-_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 _PASSWORD_BYTES: Final = 18
 _CA: Final = "ca.pem"  # the one file without a secret
 _MOST_BYTES: Final = 1 << 20
@@ -37,62 +38,76 @@ class SecureSetup:
     @property
     def overrides(self) -> list[str]:
         """Settings of the broker."""
-        jaas = f'{_MODULE} required user_{ADMIN}="{self.password}";'
+        jaas = f'{PLAIN_MODULE} required user_{ADMIN}="{self.password}";'
         return [
             f"listeners={LISTENER}://{self.listen}",
             f"ssl.keystore.location={self.directory / 'broker.pem'}",
             "sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-512",
             f"listener.name.sasl_ssl.plain.sasl.jaas.config={jaas}",
-            f"authorizer.class.name={_AUTHORIZER}",
+            f"authorizer.class.name={AUTHORIZER}",
             f"super.users=User:{ADMIN}",
         ]
 
     def write_client_files(self, bootstrap: str) -> None:
         """Once the broker has its port."""
-        ca = self.directory / _CA
-        jaas = f'{_MODULE} required username="{ADMIN}" password="{self.password}";'
-        java = {
-            "bootstrap.servers": bootstrap,
-            "security.protocol": LISTENER,
-            "sasl.mechanism": "PLAIN",
-            "sasl.jaas.config": jaas,
-            "ssl.truststore.type": "PEM",
-            "ssl.truststore.location": str(ca),
-        }
-        librdkafka = {
-            "bootstrap.servers": bootstrap,
-            "security.protocol": LISTENER,
-            "sasl.mechanisms": "PLAIN",
-            "sasl.username": ADMIN,
-            "sasl.password": self.password,
-            "ssl.ca.location": str(ca),
-        }
-        for name, content in (
-            ("client.properties", java),
-            ("librdkafka.conf", librdkafka),
-            ("spark.conf", {f"kafka.{key}": value for key, value in java.items()}),
-        ):
-            text = "".join(f"{key}={value}\n" for key, value in content.items())
-            _write(self.directory / name, text.encode())
+        write_client_files(self.directory, bootstrap, self.password)
 
 
 def set_up(data: Path, listen: str, clock: Clock, dice: Dice) -> SecureSetup:
     # Clients need paths that hold wherever they run.
     directory = data.absolute() / SECURE
+    prepare_keys(directory, listen.rpartition(":")[0], clock.now_ms())
+    password, is_new = kept_password(directory / "admin.password", dice)
+    return SecureSetup(directory=directory, listen=listen, password=password, is_new=is_new)
+
+
+def prepare_keys(directory: Path, host: str, now_ms: int) -> None:
+    """`ca.key` and `ca.pem`, and `broker.pem` for this machine and the host."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _check_directory(directory)
     for path in directory.iterdir():
         if path.name != _CA:
             _read(path)
-    authority = _authority(directory, clock.now_ms())
-    _broker_key(directory, authority, _hosts(listen), clock.now_ms())
-    password_file = directory / "admin.password"
-    is_new = not password_file.exists()
+    authority = _authority(directory, now_ms)
+    _broker_key(directory, authority, _hosts(host), now_ms)
+
+
+def kept_password(path: Path, dice: Dice) -> tuple[str, bool]:
+    """And whether it was made just now."""
+    is_new = not path.exists()
     if is_new:
-        _write(password_file, dice.random_bytes(_PASSWORD_BYTES).hex().encode())
-    password = _read(password_file).decode("utf-8", "replace").strip()
+        _write(path, dice.random_bytes(_PASSWORD_BYTES).hex().encode())
+    password = _read(path).decode("utf-8", "replace").strip()
     if not password or any(each in password for each in '"\\\n'):
-        raise ConfigError("--secure", str(password_file), "must be a password without quotes")
-    return SecureSetup(directory=directory, listen=listen, password=password, is_new=is_new)
+        raise ConfigError("--secure", str(path), "must be a password without quotes")
+    return password, is_new
+
+
+def write_client_files(directory: Path, bootstrap: str, password: str) -> None:
+    ca = directory / _CA
+    java = {
+        "bootstrap.servers": bootstrap,
+        "security.protocol": LISTENER,
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": f'{PLAIN_MODULE} required username="{ADMIN}" password="{password}";',
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(ca),
+    }
+    librdkafka = {
+        "bootstrap.servers": bootstrap,
+        "security.protocol": LISTENER,
+        "sasl.mechanisms": "PLAIN",
+        "sasl.username": ADMIN,
+        "sasl.password": password,
+        "ssl.ca.location": str(ca),
+    }
+    for name, content in (
+        ("client.properties", java),
+        ("librdkafka.conf", librdkafka),
+        ("spark.conf", {f"kafka.{key}": value for key, value in java.items()}),
+    ):
+        text = "".join(f"{key}={value}\n" for key, value in content.items())
+        _write(directory / name, text.encode())
 
 
 def _authority(directory: Path, now_ms: int) -> KeyAndCertificate:
@@ -113,9 +128,9 @@ def _broker_key(
     _write(path, issue(authority, "ledgerstone", hosts, now_ms).pem)
 
 
-def _hosts(listen: str) -> list[str]:
+def _hosts(host: str) -> list[str]:
     """What clients may call this broker."""
-    host = listen.rpartition(":")[0].strip("[]")
+    host = host.strip("[]")
     own = [] if host in ("", "0.0.0.0", "::") else [host]
     return list(dict.fromkeys(["localhost", "127.0.0.1", "::1", socket.gethostname(), *own]))
 
@@ -125,6 +140,14 @@ def _read(path: Path) -> bytes:
         return read_private(str(path), _MOST_BYTES)
     except NotPrivate as error:
         raise ConfigError("--secure", str(path), error.reason) from error
+
+
+def _check_directory(path: Path) -> None:
+    """Who may write there can put an authority of their own in the place of this one."""
+    found = path.stat()
+    if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        reason = "must belong to the user who starts the broker, and be writable by no other"
+        raise ConfigError("--secure", str(path), reason)
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -95,8 +95,9 @@ class ClusterLayout:
         )
 
     def settings_of(self, node: NodePlace, data: str) -> dict[str, str]:
-        """The node's server.properties."""
-        listeners = [f"PLAINTEXT://{self.bootstrap_of(node)}"]
+        """The node's server.properties. Clients and brokers share a listener."""
+        name = self.settings.get("inter.broker.listener.name", "PLAINTEXT")
+        listeners = [f"{name}://{self.bootstrap_of(node)}"]
         if node.is_controller:
             listeners.append(f"CONTROLLER://{self.controller_of(node)}")
         found = {

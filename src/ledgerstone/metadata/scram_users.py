@@ -8,9 +8,16 @@ from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.metadata.kept_records import KeptKey
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.metadata_records import UserScramCredentialRecord
-from ledgerstone.security.scram_keys import MIN_ITERATIONS, ScramCredential, ScramMechanism
+from ledgerstone.security.scram_keys import (
+    MIN_ITERATIONS,
+    ScramCredential,
+    ScramLooks,
+    ScramMechanism,
+    looks_of,
+)
 
 _RECORD: Final = UserScramCredentialRecord.record_type
+_OF_KAFKAS_TOOLS: Final = ScramLooks(MIN_ITERATIONS, salt_bytes=None)
 
 
 def scram_record(
@@ -46,19 +53,20 @@ class KnownScramUsers:
     def __init__(self, image: Callable[[], MetadataImage]) -> None:
         self._image = image
         self._counted: Mapping[KeptKey, MetadataRecord] | None = None
-        self._usual: dict[int, int] = {}
+        self._usual: dict[int, ScramLooks] = {}
 
     def find(self, mechanism: ScramMechanism, name: str) -> ScramCredential | None:
         return scram_credential(self._image(), mechanism, name)
 
-    def usual_iterations(self, mechanism: ScramMechanism) -> int:
+    def usual_looks(self, mechanism: ScramMechanism) -> ScramLooks:
         """Counted once for each state of the users; where there is none, what Kafka's tools take
         by default."""
         image = self._image()
         if image.kept is not self._counted:
-            counts: dict[int, Counter[int]] = {}
+            counts: dict[int, Counter[ScramLooks]] = {}
             for record in scram_records(image):
-                counts.setdefault(record.mechanism, Counter())[record.iterations] += 1
+                looks = looks_of(record.salt, record.iterations)
+                counts.setdefault(record.mechanism, Counter())[looks] += 1
             self._usual = {each: found.most_common(1)[0][0] for each, found in counts.items()}
             self._counted = image.kept
-        return self._usual.get(mechanism, MIN_ITERATIONS)
+        return self._usual.get(mechanism, _OF_KAFKAS_TOOLS)

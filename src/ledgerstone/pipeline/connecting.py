@@ -17,23 +17,26 @@ from ledgerstone.types import TopicPartition
 _NAME = "source.bootstrap"
 
 
-def connect_to(bootstrap: str) -> Client:
+def connect_to(bootstrap: str, command_config: str | None = None) -> Client:
+    """`command_config` names a file with the client's properties for this cluster; None: the one
+    of the environment, if it names one."""
     endpoints = Options({_NAME: bootstrap}).endpoints(_NAME)
     if not endpoints:
         raise DefinitionError(_NAME, bootstrap, "expected HOST:PORT")
-    security = client_security(_properties())
+    security = client_security(_properties(command_config))
     return Client(endpoints, SessionConfig(client_id="ledgerstone-pipeline", security=security))
 
 
-def security_options() -> dict[str, str]:
+def security_options(command_config: str | None = None) -> dict[str, str]:
     """The same for `format("ledgerstone")`."""
-    given = _properties()
+    given = _properties(command_config)
     return {f"{PREFIX}{name}": given[name] for name in SECURITY_PROPERTIES if name in given}
 
 
-def _properties() -> Mapping[str, str]:
-    """From the environment, which workers of Spark on this machine inherit."""
-    path = os.environ.get(VARIABLE)
+def _properties(command_config: str | None) -> Mapping[str, str]:
+    """Workers of Spark on this machine inherit the environment; on others the file must be there,
+    too."""
+    path = command_config or os.environ.get(VARIABLE)
     return read_client_properties(path) if path else {}
 
 

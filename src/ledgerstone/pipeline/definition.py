@@ -70,6 +70,7 @@ class Source:
     on_missed_tombstones: OnMissedTombstones
     isolation: str
     fail_on_data_loss: bool
+    command_config: str | None = None  # a file with the client's properties by Kafka's names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,7 +44,11 @@ def define(content: object, *, directory: Path) -> Pipeline:
     target = pipeline.target
     if target.type is not TargetType.POSTGRES:
         target = replace(target, location=_placed(target.location, directory))
-    return replace(pipeline, target=target, work=_placed(pipeline.work, directory))
+    source = pipeline.source
+    if source.command_config is not None:
+        source = replace(source, command_config=_placed(source.command_config, directory))
+    work = _placed(pipeline.work, directory)
+    return replace(pipeline, source=source, target=target, work=work)
 
 
 def _content(file: Path) -> Any:  # noqa: ANN401 - whatever the file holds

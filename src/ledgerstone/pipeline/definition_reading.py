@@ -43,7 +43,15 @@ _TOP: Final = (
     *("master", "spark", "every"),
 )
 _SOURCE: Final = (
-    *("topic", "bootstrap", "group", "max_offsets_per_batch", "max_bytes_per_batch", "isolation"),
+    *(
+        "topic",
+        "bootstrap",
+        "command_config",
+        "group",
+        "max_offsets_per_batch",
+        "max_bytes_per_batch",
+        "isolation",
+    ),
     *("on_missed_tombstones", "fail_on_data_loss"),
 )
 _TABLE: Final = ("type", "name", "deletes", "keep_bytes", "buckets", "bulk_rows")
@@ -100,6 +108,7 @@ def _source(section: Section, name: str) -> Source:
         ),
         isolation=isolation,
         fail_on_data_loss=section.flag("fail_on_data_loss", default=True),
+        command_config=section.optional_text("command_config"),
     )
     return source
 

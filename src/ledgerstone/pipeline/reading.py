@@ -29,7 +29,7 @@ _CHANGE: Final = "change"
 
 def common_options(source: Source) -> dict[str, str]:
     return {
-        **security_options(),
+        **security_options(source.command_config),
         "kafka.bootstrap.servers": source.bootstrap,
         "subscribe": source.topic,
         "kafka.isolation.level": source.isolation,

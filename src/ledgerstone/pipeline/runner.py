@@ -84,7 +84,7 @@ class PipelineRun:
         pipeline = self._pipeline
         with (
             held(self._work),
-            connect_to(pipeline.source.bootstrap) as client,
+            connect_to(pipeline.source.bootstrap, pipeline.source.command_config) as client,
             closing(open_target(pipeline, spark=self._spark)) as target,
         ):
             now_ms = client.clock.now_ms()

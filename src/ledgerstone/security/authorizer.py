@@ -20,6 +20,9 @@ from ledgerstone.security.principal import Principal
 
 # Answers that a session remembers. One that asks for more names starts over.
 _MOST_REMEMBERED: Final = 4096
+# Names of topics end here. Longer ones are looked up each time: a stranger chooses them, and 4096
+# of the longest would be 128 MiB for one connection.
+_LONGEST_REMEMBERED: Final = 249
 # Any name does; Kafka asks for this one.
 _SOME_NAME: Final = "hardcode"
 
@@ -95,6 +98,8 @@ class Rights:
         remembered = self._allowed.get((resource_type, name))
         if remembered is not None:
             return remembered
+        if len(name) > _LONGEST_REMEMBERED:
+            return self._find(resource_type, name)
         if len(self._allowed) >= _MOST_REMEMBERED:
             self._allowed.clear()
         found = self._allowed[resource_type, name] = self._find(resource_type, name)

@@ -7,6 +7,7 @@ pretend to be the broker, but cannot log in.
 import enum
 import hashlib
 import hmac
+import re
 from typing import Final, NamedTuple
 
 from ledgerstone.clock import Dice
@@ -16,6 +17,10 @@ MAX_ITERATIONS: Final = 16_384
 # Of users that are made without a number of their own. Kafka's tools take 4096.
 DEFAULT_ITERATIONS: Final = 8192
 SALT_BYTES: Final = 16
+# Kafka's tools salt with the digits of a number of so many bits.
+_KAFKAS_SALT_BITS: Final = 130
+_KAFKAS_SALT: Final = re.compile(rb"[0-9a-z]{20,26}")
+_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 # A client pays for iterations that a server names: no more than this (CVE-2026-10143).
 MAX_ITERATIONS_OF_OTHERS: Final = 1_000_000
 
@@ -99,12 +104,34 @@ def new_credential(
     return credential_of(mechanism, salted, salt, iterations)
 
 
+class ScramLooks(NamedTuple):
+    """What a stranger sees of a credential, besides the salt itself. `salt_bytes` None: the salt is
+    a text as Kafka's tools make it, 25 or 26 digits as a rule."""
+
+    iterations: int
+    salt_bytes: int | None = SALT_BYTES
+
+
+def looks_of(salt: bytes, iterations: int) -> ScramLooks:
+    return ScramLooks(iterations, None if _KAFKAS_SALT.fullmatch(salt) else len(salt))
+
+
 def fake_credential(
-    mechanism: ScramMechanism, name: str, secret: bytes, iterations: int
+    mechanism: ScramMechanism, name: str, secret: bytes, looks: ScramLooks
 ) -> ScramCredential:
     """Of a user that is not known: always the same, as a real one's, and no password fits it."""
     seed = f"{mechanism.text}\0{name}".encode()
-    salt = hmac.digest(secret, seed, "sha256")[:SALT_BYTES]
+    salt = hmac.digest(secret, seed, "sha512")
+    if looks.salt_bytes is None:
+        salt = _in_kafkas_digits(int.from_bytes(salt) >> (len(salt) * 8 - _KAFKAS_SALT_BITS))
     keys = hmac.digest(secret, b"\0keys" + seed, "sha512")
     size = mechanism.digest_bytes
-    return ScramCredential(salt, keys[:size], keys[:size], iterations)
+    return ScramCredential(salt[: looks.salt_bytes], keys[:size], keys[:size], looks.iterations)
+
+
+def _in_kafkas_digits(number: int) -> bytes:
+    digits = []
+    while number:
+        number, digit = divmod(number, len(_DIGITS))
+        digits.append(_DIGITS[digit])
+    return "".join(reversed(digits)).encode()

@@ -16,6 +16,7 @@ from ledgerstone.security.exchange import (
 from ledgerstone.security.scram_keys import (
     MIN_ITERATIONS,
     ScramCredential,
+    ScramLooks,
     ScramMechanism,
     fake_credential,
     stored_key_of,
@@ -36,7 +37,7 @@ _TOKEN_LOGIN: Final = "tokenauth"
 class ScramUsers(Protocol):
     def find(self, mechanism: ScramMechanism, name: str) -> ScramCredential | None: ...
 
-    def usual_iterations(self, mechanism: ScramMechanism) -> int:
+    def usual_looks(self, mechanism: ScramMechanism) -> ScramLooks:
         """What most users have, so that one who is not known does not stand out."""
         ...
 
@@ -71,7 +72,7 @@ class ScramServer:
             self._mechanism,
             first.name,
             self._secret,
-            self._users.usual_iterations(self._mechanism),
+            self._users.usual_looks(self._mechanism),
         )
         self._is_known = known is not None and known.iterations >= MIN_ITERATIONS
         self._credential = known if known is not None and self._is_known else fake

@@ -68,10 +68,17 @@ def validate_token(token: bytes, rules: TokenRules, now_ms: int) -> ValidToken:
 
 
 def _name(claims: dict[str, Any], key: str) -> str:
+    """Kafka takes the spaces around it away. To the issuer that may be somebody else's name."""
     name = claims.get(key)
-    if not isinstance(name, str) or not name.strip() or len(name.encode()) > _MAX_NAME_BYTES:
+    if not isinstance(name, str) or not name or name != name.strip():
         raise BadToken(f"the claim {key} is no name")
-    return name.strip()
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        raise BadToken(f"the claim {key} is no text") from None
+    if size > _MAX_NAME_BYTES:
+        raise BadToken(f"the claim {key} is no name")
+    return name
 
 
 def _time(claims: dict[str, Any], key: str) -> int:

@@ -6,6 +6,7 @@ from ledgerstone.config.listeners import Listener
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.broker_life.joining import ClusterMembership, membership_of
 from ledgerstone.server.controlling.composition import controlling_of
+from ledgerstone.server.controlling.following_acls import FollowsAcls
 from ledgerstone.server.login.own import own_login
 from ledgerstone.server.replicating.agent import PURPOSE
 from ledgerstone.server.tombstones.cluster_offsets import ClusterOffsets
@@ -37,7 +38,8 @@ def join_cluster(broker: Broker, advertised: Sequence[Listener], offsets: Cluste
     _add_agents(broker, membership, offsets)
     link.forwarder = membership.forwarding
     if membership.life is not None:
-        link.subscriber = None
+        authorizer = broker.authorizer
+        link.subscriber = None if authorizer is None else FollowsAcls(authorizer)
         broker.directories.life = membership.life
         broker.agents.add(broker.isr)
         broker.isr.start()

@@ -89,6 +89,11 @@ class Dialling:
         except OSError as error:
             self._caller.dial_ended(effect, DialFailed(str(error)))
             return
+        except ValueError as error:
+            # Nodes say what they are called. This cannot be looked up, or be in a certificate.
+            reason = f"{effect.host!r} is no name of a host: {error}"
+            self._caller.dial_ended(effect, DialFailed(reason))
+            return
         line = _Line(self._take_number(), effect, transport, sock.fileno())
         self._lines[line.number] = line
         self._loop.add_reader(line.fd, self._readable, line)

@@ -29,6 +29,8 @@ _MOST_BYTES: Final = 4 << 20
 _PEM: Final = b"-----BEGIN "
 _DER: Final = b"\x30"
 _JAVA: Final = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
+# What `cryptography` says of bytes that look like a key or a certificate and are none.
+_BROKEN: Final = (ValueError, UnsupportedAlgorithm, x509.InvalidVersion)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +131,7 @@ def _certificates(data: bytes, source: str, where: str) -> list[x509.Certificate
         return []
     try:
         return x509.load_pem_x509_certificates(data)
-    except ValueError as error:
+    except _BROKEN as error:
         raise ConfigError(source, where, f"holds a certificate that is broken: {error}") from error
 
 
@@ -162,7 +164,7 @@ def _load_pkcs12(store: StoreSettings, data: bytes, source: str) -> pkcs12.PKCS1
     password = None if store.password is None else store.password.encode()
     try:
         return pkcs12.load_pkcs12(data, password)
-    except (ValueError, UnsupportedAlgorithm) as error:
+    except _BROKEN as error:
         reason = f"is no PKCS12 that can be read, or {store.name}.password is wrong"
         if password is None:
             reason = f"is no PKCS12 that can be read without {store.name}.password"
@@ -182,7 +184,14 @@ def _checked(
     key: PrivateKeyTypes, chain: Sequence[x509.Certificate], source: str, where: str
 ) -> KeyAndChain:
     spki = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    if key.public_key().public_bytes(*spki) != chain[0].public_key().public_bytes(*spki):
+    try:
+        fits = key.public_key().public_bytes(*spki) == chain[0].public_key().public_bytes(*spki)
+        # Read here, as names are compared when it is renewed.
+        _ = chain[0].extensions
+    except _BROKEN as error:
+        reason = f"holds a certificate that is broken: {error}"
+        raise ConfigError(source, where, reason) from error
+    if not fits:
         reason = "has a private key that is not the one of its first certificate"
         raise ConfigError(source, where, reason)
     return KeyAndChain(

@@ -4,9 +4,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
 from ledgerstone.cli.main import app
+from ledgerstone.metadata.records import encode_record
+from ledgerstone.protocol.messages.metadata_records import (
+    ConfigRecord,
+    UserScramCredentialRecord,
+)
 from ledgerstone.records.builder import build_batch
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "kafka" / "log-dir" / "__cluster_metadata-0"
@@ -60,3 +66,30 @@ def test_record_that_is_none_of_the_metadata_is_a_problem(tmp_path: Path) -> Non
     assert code != 0
     assert "PROBLEM" in text
     assert "the record at offset 0 is none of the metadata" in text
+
+
+@pytest.mark.parametrize("form", [("--json",), ("--full",)], ids=str)
+def test_secrets_are_shown_only_to_those_who_ask_for_them(
+    tmp_path: Path, form: tuple[str, ...]
+) -> None:
+    (tmp_path / "__cluster_metadata-0").mkdir()
+    path = tmp_path / "__cluster_metadata-0" / NAME
+    records = [
+        UserScramCredentialRecord("ann", 1, b"PEPPER", b"STORED", b"SERVER", 8192),
+        ConfigRecord(4, "1", "listener.name.x.ssl.keystore.password", "HUSH"),
+        ConfigRecord(2, "t", "cleanup.policy", "compact"),
+    ]
+    values = [encode_record(each) for each in records]
+    path.write_bytes(build_batch([(0, None, value, ()) for value in values]))
+
+    code, text = run("dump", "--records", *form, str(path))
+    code_of_all, everything = run("dump", "--records", "--secrets", *form, str(path))
+
+    secrets = [b"PEPPER", b"STORED", b"SERVER", b"HUSH"]
+    words = [word for each in secrets for word in (each.decode(), each.hex())]
+    assert (code, code_of_all) == (0, 0)
+    assert not [word for word in words if word in text]
+    assert b"STORED".hex() in everything
+    assert "HUSH" in everything
+    assert "ann" in text
+    assert "compact" in text

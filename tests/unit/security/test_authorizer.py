@@ -151,6 +151,15 @@ def test_session_that_asks_for_many_names_does_not_grow_for_ever() -> None:
     assert len(rights._allowed) <= 4096
 
 
+def test_session_does_not_keep_long_names_that_strangers_chose() -> None:
+    rights = Authorizer().rights_of(Principal("User", "mallory"), "10.0.0.1")
+
+    for number in range(64):
+        assert not rights.may(AclOperation.DESCRIBE, AclResourceType.GROUP, f"{number:032767}")
+
+    assert sum(len(name) for _, name in rights._allowed) == 0
+
+
 def test_codes_of_a_later_release_give_no_right() -> None:
     odd = Acl(TOPIC, "t", LITERAL, "User:ann", "*", -3, ALLOW)
 

@@ -12,8 +12,11 @@ from ledgerstone.security.exchange import Accepted, Challenge, LoginRefused
 from ledgerstone.security.scram_client import ScramClient
 from ledgerstone.security.scram_keys import (
     ScramCredential,
+    ScramLooks,
     ScramMechanism,
     credential_of,
+    fake_credential,
+    looks_of,
     new_credential,
     salt_password,
 )
@@ -37,8 +40,8 @@ class Users:
     def find(self, mechanism: ScramMechanism, name: str) -> ScramCredential | None:
         return self._users.get((mechanism, name))
 
-    def usual_iterations(self, mechanism: ScramMechanism) -> int:
-        return 8192
+    def usual_looks(self, mechanism: ScramMechanism) -> ScramLooks:
+        return ScramLooks(8192)
 
 
 def credential(mechanism: ScramMechanism = SHA_256, password: str = "pencil") -> ScramCredential:
@@ -305,3 +308,15 @@ def test_flipped_bytes_of_a_good_login_are_refused(data: st.DataObject) -> None:
     final[place] ^= flip
 
     refusal(lambda: asked.respond(bytes(final)))
+
+
+def test_unknown_user_looks_like_one_that_kafkas_tools_made() -> None:
+    looks = looks_of(b"1yzalbfmz92m2qv8zkgx2yxtk1", 4096)
+
+    salts = [fake_credential(SHA_256, f"user{each}", b"s" * 32, looks).salt for each in range(50)]
+
+    assert looks == ScramLooks(4096, salt_bytes=None)
+    assert {looks_of(each, 4096) for each in salts} == {looks}
+    assert {len(each) for each in salts} == {25, 26}
+    assert looks_of(bytes(16), 8192) == ScramLooks(8192, 16)
+    assert len(fake_credential(SHA_256, "user", b"s" * 32, ScramLooks(4096, 33)).salt) == 33

@@ -3,7 +3,8 @@
 import pytest
 
 from ledgerstone.metadata.topic_names import ERASURES
-from ledgerstone.protocol.codec import decode_response
+from ledgerstone.protocol.api import OFFERED
+from ledgerstone.protocol.codec import api_class, decode_response
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.headers import response_body_position
 from ledgerstone.protocol.messages.create_acls import (
@@ -19,6 +20,7 @@ from ledgerstone.protocol.messages.create_topics import (
 from ledgerstone.protocol.messages.envelope import EnvelopeResponse
 from ledgerstone.security.acl import AclOperation
 from ledgerstone.security.principal import Principal
+from ledgerstone.server.dispatch import CONTROLLER_HANDLED, HANDLED
 from ledgerstone.server.forwarding import encode_principal
 from tests.kit.in_process import Client, InProcess
 from tests.unit.server.test_controller_listener import CONTROLLER, join, wrap
@@ -108,3 +110,14 @@ def test_part_of_an_enveloped_request_is_not_taken_for_a_brokers_own(
     assert codes["tea"] == ErrorCode.TOPIC_AUTHORIZATION_FAILED
     assert codes[ERASURES] != ErrorCode.NONE
     assert ERASURES not in machine.broker.image.topics
+
+
+@pytest.mark.parametrize("key", sorted(CONTROLLER_HANDLED - HANDLED))
+def test_what_nodes_ask_controllers_is_not_served_to_clients(key: int) -> None:
+    """Envelopes above all: whoever could send one would be whoever they like."""
+    client = InProcess().connect()
+
+    client.send(api_class(key, "Request")(), OFFERED[key].last)
+
+    assert client.closed is not None
+    assert client.answers == []

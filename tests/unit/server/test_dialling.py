@@ -23,8 +23,8 @@ class Greeter:
 
     next_deadline_ms: int | None = 0
 
-    def __init__(self, port: int, greeting: bytes = b"hello") -> None:
-        self._dial = Dial(2, "127.0.0.1", port, PURPOSE)
+    def __init__(self, port: int, greeting: bytes = b"hello", host: str = "127.0.0.1") -> None:
+        self._dial = Dial(2, host, port, PURPOSE)
         self._greeting = greeting
         self.results: list[Result] = []
         self.heard = bytearray()
@@ -231,3 +231,18 @@ def test_in_process_the_same_story() -> None:
     assert bytes(line.received) == b"helloheard welcome"
     assert agent.losses == ["the other side hung up"]
     assert lonely.results == [DialFailed("127.0.0.1:8 does not listen")]
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".example", "\0"])
+def test_what_is_no_name_of_a_host_is_a_dial_that_failed(broker: Broker, host: str) -> None:
+    """A node says what it is called. Whoever dials it must not wait for ever."""
+    agent = Greeter(9, host=host)
+    broker.agents.add_dialling(PURPOSE, agent)
+
+    async def story(runtime: Runtime) -> None:
+        while not agent.results:
+            await asyncio.sleep(0)
+
+    run(broker, story)
+
+    assert isinstance(agent.results[0], DialFailed)

@@ -4,6 +4,7 @@ from typing import Any, cast
 
 import pytest
 
+from ledgerstone.config.broker import Listener
 from ledgerstone.erasure.host_messages import WorkKind, decoded, encoded
 from ledgerstone.metadata.replay import UNFENCE
 from ledgerstone.protocol.error_codes import ErrorCode
@@ -16,6 +17,7 @@ from ledgerstone.server.erasing.host import answer
 from ledgerstone.server.erasing.others import Links
 from ledgerstone.types import TopicPartition
 from ledgerstone.uuid_text import uuid_to_text
+from tests.kit.in_process import InProcess
 from tests.kit.roles import change_partition
 from tests.unit.server.erasing_kit import KEY, TOPIC, ErasingMachine, machine_with
 
@@ -144,3 +146,30 @@ def test_broker_of_a_cluster_that_knows_of_no_journal_does_not_say_what_is_not_i
 
     page = machine.page("GET", "erasures/ER-0123456789ABCDEF")
     assert (page.status, "has not heard of any journal" in page.body) == (503, True)
+
+
+def test_work_is_not_served_where_clients_are() -> None:
+    settings = {
+        "node.id": "1",
+        "process.roles": "broker,controller",
+        "listeners": "CLIENTS://h:9092,BROKERS://h:9093,CONTROLLER://h:9094",
+        "listener.security.protocol.map": ",".join(
+            f"{name}:PLAINTEXT" for name in ("CLIENTS", "BROKERS", "CONTROLLER")
+        ),
+        "inter.broker.listener.name": "BROKERS",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.voters": "1@h:9094",
+    }
+    advertised = (Listener("CLIENTS", "h", 9092), Listener("BROKERS", "h", 9093))
+    machine = InProcess(settings=settings, advertised=advertised)
+    codes = [
+        machine.connect(listener=listener)
+        .ask(ErasureWorkRequest(cluster_id="x", kind=WorkKind.SECRETS), ErasureWorkResponse)
+        .error_code
+        for listener in ("CLIENTS", "BROKERS")
+    ]
+
+    assert codes == [
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.INCONSISTENT_CLUSTER_ID,
+    ]

@@ -1,12 +1,16 @@
 """Logins on a listener that asks for one: Kafka's states, codes and texts, and the delays."""
 
+import hashlib
 import logging
+import sys
 from collections.abc import Callable
 from typing import ClassVar
 
 import pytest
 
-from ledgerstone.errors import ConfigError
+from ledgerstone.errors import ConfigError, InvariantViolation, UnsupportedVersion
+from ledgerstone.protocol.api import OFFERED, ApiKey
+from ledgerstone.protocol.codec import api_class
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.framing import frame_prefix
 from ledgerstone.protocol.message import ApiMessage
@@ -25,11 +29,13 @@ from ledgerstone.protocol.messages.sasl_handshake import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
+from ledgerstone.security.exchange import LoginRefused
 from ledgerstone.security.plain import PlainClient
 from ledgerstone.security.principal import Principal
 from ledgerstone.security.scram_keys import ScramMechanism
+from ledgerstone.server.dispatch import HANDLED
 from ledgerstone.server.request import Answer, Request
-from tests.kit.in_process import Client, InProcess
+from tests.kit.in_process import Client, InProcess, frame_of
 from tests.unit.server.login_kit import (
     DELAY_MS,
     LINGER_MS,
@@ -46,6 +52,7 @@ from tests.unit.server.login_kit import (
     started,
 )
 
+_LOGIN_APIS = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 HELLO = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 ALL_TOPICS = MetadataRequest(topics=None)
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
@@ -176,6 +183,43 @@ def test_wrong_password_and_unknown_user_get_the_same_answers(machine: InProcess
     assert answers[2] == (58, f"{GENERIC} SCRAM-SHA-512")
 
 
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_wrong_password_and_unknown_user_cost_the_same(machine: InProcess, mechanism: str) -> None:
+    """Calls are counted, which no load of the machine changes; `bench.logins` takes the time."""
+    for each in ScramMechanism:
+        add_user(machine, "alice", "secret", each)
+    # The first login of all counts the users.
+    calls_of_refused_login(machine, mechanism, "other")
+
+    alice, nobody = (
+        calls_of_refused_login(machine, mechanism, name) for name in ("alice", "wendy")
+    )
+
+    assert nobody == pytest.approx(alice, rel=0.05)
+    assert alice > (10 if mechanism == "PLAIN" else 50)
+
+
+def calls_of_refused_login(machine: InProcess, mechanism: str, name: str) -> int:
+    client = connect(machine)
+    login = PlainClient(name, "no") if mechanism == "PLAIN" else scram(name, "no", mechanism)
+    shake_hands(client, mechanism)
+    sasl = machine.broker.peers.by_number[client.number].session.sasl
+    assert sasl is not None
+    assert sasl.exchange is not None
+    said: bytes | None = login.begin()
+    counted: list[str] = []
+    while said is not None:
+        sys.setprofile(lambda _, event, __: counted.append(event))
+        try:
+            step = sasl.exchange.respond(said)
+        except LoginRefused:
+            break
+        finally:
+            sys.setprofile(None)
+        said = login.respond(step.data)
+    return sum(event in ("call", "c_call") for event in counted)
+
+
 @pytest.mark.parametrize("mechanism", ["GSSAPI", "plain", "", "SCRAM-SHA-1", "OAUTHBEARER"])
 def test_mechanism_that_is_not_offered_is_refused_with_those_that_are(
     client: Client, mechanism: str
@@ -236,6 +280,34 @@ def test_other_request_in_the_middle_of_a_login_costs_the_connection(
     assert codes in ([ErrorCode.ILLEGAL_SASL_STATE], [])
     assert bool(codes) == (message.api_key != CreateTopicsRequest.api_key)
     assert client.closed is not None
+
+
+def test_any_request_out_of_place_ends_its_own_connection_only(machine: InProcess) -> None:
+    """An answer that cannot be written would have cost the others theirs, in the same turn."""
+    faults = []
+    for key, taken in OFFERED.items():
+        for version in range(taken.first, taken.last + 1) if key in HANDLED else ():
+            message = api_class(key, "Request")()
+            for begins in (False, True) if _has_form(message, version) else ():
+                client = connect(machine)
+                if begins:
+                    shake_hands(client, "PLAIN")
+                client.send(message, version)
+                machine.advance(DELAY_MS)
+                machine.advance(LINGER_MS)
+                if client.closed is None and key not in _LOGIN_APIS:
+                    faults.append((message.name, version, begins))
+
+    assert faults == []
+
+
+def _has_form(message: ApiMessage, version: int) -> bool:
+    """Some have no empty form in some versions."""
+    try:
+        frame_of(message, version)
+    except (InvariantViolation, UnsupportedVersion):
+        return False
+    return True
 
 
 def test_metadata_in_the_middle_of_a_login_has_the_code_for_its_topics(client: Client) -> None:
@@ -487,3 +559,29 @@ def test_thousand_half_logins_hold_little(machine: InProcess) -> None:
 
     assert len(served) == 1000
     assert machine.broker.peers.memory.reserved_bytes == 0
+
+
+def test_salts_of_unknown_users_are_no_cheap_test_of_the_brokers_passwords(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever sees one could try passwords on it at home."""
+    asked: list[dict[str, object]] = []
+    honest = hashlib.scrypt
+
+    def scrypt(password: bytes, **options: object) -> bytes:
+        asked.append(options)
+        return honest(password, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(hashlib, "scrypt", scrypt)
+    key = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
+    seen = []
+    for password in ("one", "two", "one"):
+        jaas = SASL[key].replace('password="b"', f'password="{password}"')
+        client = connect(started({**SASL, key: jaas}))
+        shake_hands(client, "SCRAM-SHA-256")
+        said = say(client, b"n,,n=nobody,r=abc").auth_bytes.decode()
+        seen.append(said.split(",")[1:])
+
+    assert seen[0] == seen[2] != seen[1]
+    assert all(each["n"] == 1 << 14 for each in asked)
+    assert len(asked) == 3

@@ -1,5 +1,7 @@
 """Logins by tokens on a broker in process, and where their keys come from."""
 
+import threading
+from http.client import BadStatusLine, IncompleteRead
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from ledgerstone.protocol.messages.sasl_authenticate import SaslAuthenticateRequ
 from ledgerstone.security.jwk import parse_jwks
 from ledgerstone.security.oauthbearer import OauthClient
 from ledgerstone.security.principal import Principal
+from ledgerstone.server.login import key_fetching
 from ledgerstone.server.login.key_fetching import KeyFetching, fetch_keys
 from ledgerstone.server.login.settings import TokenLogin
 from tests.kit.in_process import InProcess
@@ -159,6 +162,33 @@ def test_keys_are_tried_again_soon_and_kept_when_later_fetches_fail(issuer: Issu
         counts.append((source.asked, len(login.rules.keys.keys)))
 
     assert counts == [(1, 0), (1, 0), (2, 0), (3, 10), (3, 10), (4, 10), (5, 10)]
+
+
+def test_issuer_that_speaks_no_http_is_asked_again(issuer: Issuer) -> None:
+    login, source = token_login(started(TOKENS)), Source()
+    source.answers = [BadStatusLine("SSH-2.0"), IncompleteRead(b"{"), issuer.key_set()]
+    fetching = KeyFetching([login], source)
+
+    for at_s in (0.0, 0.1, 0.4):
+        fetching.refresh_due(at_s)
+
+    assert (source.asked, len(login.rules.keys.keys)) == (3, 10)
+
+
+def test_start_does_not_wait_for_ever_for_an_issuer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_fetching, "_TIMEOUT_S", 0.01)
+    is_over = threading.Event()
+
+    def fetch(url: str) -> bytes:
+        is_over.wait()
+        raise OSError("at last")
+
+    fetching = KeyFetching([token_login(started(TOKENS))], fetch)
+    fetching.start()
+    fetching.stop()
+    is_over.set()
+
+    assert not token_login(started(TOKENS)).rules.keys.keys
 
 
 def test_tokens_with_unknown_keys_bring_one_fetch_a_minute(issuer: Issuer) -> None:

@@ -1,10 +1,13 @@
 """Keystores and truststores: PEM and PKCS12, files and texts, and what is wrong with them."""
 
+import base64
 import ssl
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.serialization import NoEncryption, pkcs12
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, pkcs12
 
 from ledgerstone.errors import ConfigError
 from ledgerstone.system import SystemClock
@@ -189,3 +192,37 @@ def test_a_key_that_others_can_read_is_remarked_upon(tmp_path: Path, issued: Iss
 
     assert silent is None
     assert "has mode 0640" in (readable_by_others(store) or "")
+
+
+def each_byte_changed(certificate: x509.Certificate) -> Iterator[str]:
+    """In a wrapping that is whole."""
+    der = certificate.public_bytes(Encoding.DER)
+    for at in range(len(der)):
+        changed = bytearray(der)
+        changed[at] ^= 0x40
+        text = base64.encodebytes(bytes(changed)).decode()
+        yield f"-----BEGIN CERTIFICATE-----\n{text}-----END CERTIFICATE-----\n"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_broken_certificate_is_an_error_of_its_setting_whatever_is_broken(
+    authority: Authority, issued: Issued
+) -> None:
+    """A reload that fails in any other way would leave no trace."""
+    key, said = issued.key_pem.decode(), set()
+    stores = [
+        (server_context, {"ssl.keystore.key": key, "ssl.keystore.certificate.chain": pem})
+        for pem in each_byte_changed(issued.certificate)
+    ]
+    stores += [
+        (client_context, {"ssl.truststore.certificates": pem})
+        for pem in each_byte_changed(authority.certificate)
+    ]
+    for load, store in stores:
+        try:
+            load(tls_settings(store))
+        except ConfigError as error:
+            said.add(error.reason.partition(":")[0])
+
+    assert "holds a certificate that is broken" in said
+    assert "holds a certificate that OpenSSL does not take" in said

@@ -50,6 +50,9 @@ class CopyTask:
     copy_id: str  # of the copy's topic
     topic_id: str | None = None  # of the original
     compression: str = "none"
+    # Files with the client's properties for each, by Kafka's names.
+    source_config: str | None = None
+    target_config: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +80,10 @@ class TaskFailed:
 
 def copy_partition(task: CopyTask) -> Copied | TaskFailed:
     try:
-        with connect_to(task.source) as source, connect_to(task.target) as target:
+        with (
+            connect_to(task.source, task.source_config) as source,
+            connect_to(task.target, task.target_config) as target,
+        ):
             return _Copy(task, source, target).run()
     except PASSING as error:
         return TaskFailed(partition=task.partition, reason=f"{type(error).__name__}: {error}")
@@ -88,7 +94,7 @@ class _Copy:
         self._task, self._source, self._target = task, source, target
         self._to = TopicPartition(task.target_topic, task.partition.partition)
         raw = {
-            **security_options(),
+            **security_options(task.target_config),
             "kafka.bootstrap.servers": task.target,
             "topic": task.target_topic,
             "kafka.compression.type": task.compression,

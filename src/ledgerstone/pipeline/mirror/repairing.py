@@ -38,6 +38,9 @@ class RepairTask:
     copy_id: str
     topic_id: str | None
     reason: str
+    # Files with the client's properties for each, by Kafka's names.
+    source_config: str | None = None
+    target_config: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +52,10 @@ class Repaired:
 
 def repair_partition(task: RepairTask) -> Repaired | TaskFailed:
     try:
-        with connect_to(task.source) as source, connect_to(task.target) as target:
+        with (
+            connect_to(task.source, task.source_config) as source,
+            connect_to(task.target, task.target_config) as target,
+        ):
             return _repair(task, source, target)
     except PASSING as error:
         return TaskFailed(partition=task.partition, reason=f"{type(error).__name__}: {error}")

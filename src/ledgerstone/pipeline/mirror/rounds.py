@@ -82,6 +82,9 @@ class Mirror:
     # Of the HTTP APIs, where these are open to more than their machine.
     source_token: str | None = field(default=None, repr=False)
     target_token: str | None = field(default=None, repr=False)
+    # Files with the client's properties for each, by Kafka's names.
+    source_config: str | None = None
+    target_config: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +99,8 @@ def mirror_round(spark: "SparkSession", mirror: Mirror) -> RoundReport:
     """Copies the available records. What fails for one partition does not stop the others."""
     with (
         MirrorNotes(Path(mirror.work) / "mirror.sqlite") as notes,
-        connect_to(mirror.source) as source,
-        connect_to(mirror.target) as target,
+        connect_to(mirror.source, mirror.source_config) as source,
+        connect_to(mirror.target, mirror.target_config) as target,
     ):
         return _Round(spark, mirror, notes, source, target).run()
 
@@ -151,6 +154,8 @@ class _Round:
         return CopyTask(
             source=self.mirror.source,
             target=self.mirror.target,
+            source_config=self.mirror.source_config,
+            target_config=self.mirror.target_config,
             partition=partition,
             target_topic=pair.copy,
             start_offset=start,
@@ -213,6 +218,8 @@ class _Round:
         return RepairTask(
             source=self.mirror.source,
             target=self.mirror.target,
+            source_config=self.mirror.source_config,
+            target_config=self.mirror.target_config,
             partition=suspect.partition,
             target_topic=pair.copy,
             copy_id=pair.copy_id,
@@ -267,8 +274,8 @@ def erase_missed(mirror: Mirror, erasure_id: str, topic: str, key: bytes) -> str
 
     with (
         MirrorNotes(Path(mirror.work) / "mirror.sqlite") as notes,
-        connect_to(mirror.source) as source,
-        connect_to(mirror.target) as target,
+        connect_to(mirror.source, mirror.source_config) as source,
+        connect_to(mirror.target, mirror.target_config) as target,
     ):
         carrier = erasure_carrier(mirror, notes, source, target)
         return carry_key(carrier, erasure_id, topic, key)

@@ -26,8 +26,8 @@ def verify_mirror(mirror: Mirror) -> list[MirrorCheck]:
     checks = []
     with (
         MirrorNotes(Path(mirror.work) / "mirror.sqlite") as notes,
-        connect_to(mirror.source) as source,
-        connect_to(mirror.target) as target,
+        connect_to(mirror.source, mirror.source_config) as source,
+        connect_to(mirror.target, mirror.target_config) as target,
     ):
         for topic, copy in mirror.topics.items():
             check_pair(source, target, notes, topic, copy)

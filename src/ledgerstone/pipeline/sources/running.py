@@ -30,7 +30,7 @@ class SourceReport:
 
 
 def run_source(definition: SourceDefinition) -> SourceReport:
-    with connect_to(definition.bootstrap) as client:
+    with connect_to(definition.bootstrap, definition.command_config) as client:
         return run_with(client, definition)
 
 

@@ -18,7 +18,7 @@ from ledgerstone.pipeline.sources.shape import FileMode, TableShape
 
 E = TypeVar("E", bound=Enum)
 
-_TOP: Final = ("name", "bootstrap", "topic", "from", "work")
+_TOP: Final = ("name", "bootstrap", "command_config", "topic", "from", "work")
 _TABLE: Final = (
     "type", "location", "table", "key", "key_format", "version", "columns", "max_deletes", "slot",
 )  # fmt: skip
@@ -43,6 +43,7 @@ class SourceDefinition:
     slot: str | None = None  # PostgreSQL: logical decoding under this name
     pattern: str = "*"
     mode: FileMode = FileMode.WHOLE
+    command_config: str | None = None  # a file with the client's properties by Kafka's names
 
 
 def read_source(content: object) -> SourceDefinition:
@@ -67,6 +68,11 @@ def read_source(content: object) -> SourceDefinition:
         slot=slot,
         pattern=origin.get("pattern") or "*",
         mode=_one_of(origin, "mode", "from.mode", FileMode, FileMode.WHOLE),
+        command_config=(
+            None
+            if top.get("command_config") is None
+            else _text(top, "command_config", "command_config")
+        ),
     )
 
 

@@ -33,7 +33,13 @@ def load_source(path: str | Path, environment: Mapping[str, str] | None = None) 
     location = source.location
     if source.type is not SourceType.POSTGRES:
         location = str(directory / location)
-    return replace(source, location=location, work=str(directory / source.work))
+    config = source.command_config
+    return replace(
+        source,
+        location=location,
+        work=str(directory / source.work),
+        command_config=None if config is None else str(directory / config),
+    )
 
 
 def _filled(content: Any, environment: Mapping[str, str]) -> Any:  # noqa: ANN401 - as YAML has it

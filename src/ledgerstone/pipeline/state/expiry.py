@@ -12,7 +12,7 @@ from ledgerstone.pipeline.errors import PipelineError
 
 
 def check_nothing_expires(source: Source) -> None:
-    with connect_to(source.bootstrap) as client:
+    with connect_to(source.bootstrap, source.command_config) as client:
         entries = describe_configs(client, Resource(ResourceType.TOPIC, source.topic))
     policy = next((each.value or "" for each in entries if each.name == "cleanup.policy"), "")
     if [each.strip() for each in policy.split(",")] != ["compact"]:

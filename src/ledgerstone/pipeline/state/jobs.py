@@ -59,6 +59,7 @@ class PartitionJob:
     include_forgotten: bool = False
     # Erasures behind `older`, whose key may be in it.
     erasures: tuple[ErasureTombstone, ...] = ()
+    command_config: str | None = None  # a file with the client's properties
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +99,7 @@ def run_on(spark: Any) -> RunJobs:  # noqa: ANN401 - a SparkSession, which need 
 
 
 def run_job(job: PartitionJob) -> PartitionDone:
-    with connect_to(job.bootstrap) as client:
+    with connect_to(job.bootstrap, job.command_config) as client:
         newer, fold = read_latest(client, job, job.start_offset, job.end_offset)
         older = _read_older(job)
         rows = folded(older, newer)

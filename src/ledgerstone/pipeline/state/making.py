@@ -40,6 +40,7 @@ class TopicSource:
     bootstrap: str
     topic: str
     isolation: IsolationLevel = IsolationLevel.READ_COMMITTED
+    command_config: str | None = None  # a file with the client's properties by Kafka's names
 
 
 def load_manifest(path: Path) -> SnapshotManifest:
@@ -122,6 +123,7 @@ class SnapshotMaking:
             log_start_offset=bound.log_start_offset,
             log_end_offset=bound.end_offset(self._source.isolation),
             out=str(self._at / _file_name(number)),
+            command_config=self._source.command_config,
             respect_erasures=is_restore,
             include_forgotten=include_forgotten,
             erasures=untold,

@@ -34,7 +34,7 @@ def snapshot(
 ) -> Made:
     """The current state; `again` reads everything, whatever snapshots exist."""
     known = snapshots_in(directory)
-    with connect_to(source.bootstrap) as client:
+    with connect_to(source.bootstrap, source.command_config) as client:
         bounds = _bounds(client, source.topic)
         ends = {each.partition.partition: each.end_offset(source.isolation) for each in bounds}
         older = None if again or not known else known[-1]
@@ -58,7 +58,7 @@ def restore(
     include_forgotten: bool = False,
 ) -> Made:
     """The state at a point, from the last snapshot before it, without what was erased since."""
-    with connect_to(source.bootstrap) as client:
+    with connect_to(source.bootstrap, source.command_config) as client:
         bounds = _bounds(client, source.topic)
         asked = end_offsets(client, bounds, at, source.isolation)
         ends = {each.partition: offset for each, offset in asked.items()}

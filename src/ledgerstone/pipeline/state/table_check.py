@@ -38,7 +38,7 @@ class TableCheck:
         self._files.callback(shutil.rmtree, directory, ignore_errors=True)
         layout = self._layout
         try:
-            with connect_to(pipeline.source.bootstrap) as client:
+            with connect_to(pipeline.source.bootstrap, pipeline.source.command_config) as client:
                 check_followed(pipeline, target, topic_now(client, pipeline.source.topic))
             # Positions first: what is applied while the topic is read is pending, not wrong.
             self._positions = target.positions()
@@ -91,7 +91,7 @@ class TableCheck:
 
 def _latest_by_partitions(spark: SparkSession, pipeline: Pipeline) -> Iterator[pa.Table]:
     topic = pipeline.source.topic
-    with connect_to(pipeline.source.bootstrap) as client:
+    with connect_to(pipeline.source.bootstrap, pipeline.source.command_config) as client:
         partitions = sorted(client.topic(topic).partitions)
     at_once = max(1, spark.sparkContext.defaultParallelism)
     for first in range(0, len(partitions), at_once):

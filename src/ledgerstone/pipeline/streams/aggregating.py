@@ -61,7 +61,7 @@ def aggregate_table(
         measures=measures,
         definition=definition_of(grouped, changes),
     )
-    with connect_to(grouped.to.bootstrap) as client:
+    with connect_to(grouped.to.bootstrap, grouped.to.command_config) as client:
         topic_id = uuid_to_text(client.topic(grouped.to.name).topic_id)
     store.tells(grouped.to.name, topic_id)
     publish = publisher_once(grouped.to, store) if grouped.exactly_once else publisher(grouped.to)
@@ -164,7 +164,7 @@ def tell(store: TotalsStore, grouped: GroupedTable, publish: Publish) -> int:
 
 def publisher(topic: Topic) -> Publish:
     def publish(records: Sequence[tuple[bytes, bytes | None]]) -> None:
-        with connect_to(topic.bootstrap) as client:
+        with connect_to(topic.bootstrap, topic.command_config) as client:
             producer = Producer(client, ProducerConfig(idempotent=True))
             for first in range(0, len(records), _RECORDS_AT_ONCE):
                 some = records[first : first + _RECORDS_AT_ONCE]
@@ -182,7 +182,7 @@ def publisher_once(topic: Topic, store: TotalsStore) -> Publish:
     at = TopicPartition(topic.name, 0)
 
     def publish(records: Sequence[tuple[bytes, bytes | None]]) -> None:
-        with connect_to(topic.bootstrap) as client:
+        with connect_to(topic.bootstrap, topic.command_config) as client:
             topic_id = uuid_to_text(client.topic(topic.name).topic_id)
             writer = WriterOnce(client, f"ledgerstone-totals-{store.store_id}")
             number = store.telling

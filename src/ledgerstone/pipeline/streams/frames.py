@@ -30,12 +30,13 @@ class Topic:
     key: str = "string"  # or binary
     value: str = "binary"  # or string, or the fields of a JSON object: "name string, age int"
     options: Mapping[str, str] = field(default_factory=dict)  # of format("ledgerstone")
+    command_config: str | None = None  # a file with the client's properties by Kafka's names
 
     def settings(self) -> dict[str, str]:
         if self.key not in _DECODED:
             raise PipelineError(f"topic {self.name}: a key is {' or '.join(_DECODED)}")
         return {
-            **security_options(),
+            **security_options(self.command_config),
             "kafka.bootstrap.servers": self.bootstrap,
             "subscribe": self.name,
             **self.options,
@@ -44,7 +45,7 @@ class Topic:
     def sink_settings(self) -> dict[str, str]:
         """The same where the topic is written."""
         return {
-            **security_options(),
+            **security_options(self.command_config),
             "kafka.bootstrap.servers": self.bootstrap,
             "topic": self.name,
             **self.options,

@@ -1,9 +1,11 @@
 """Fetches the keys that tokens are checked with, again and again. Grade S.
 
-In a thread of its own: an issuer that does not answer holds up nobody. The last good set stays in
-use. A token that names an unknown key brings the next fetch forward, once a minute at most.
+In a thread of its own: an issuer that does not answer holds up nobody; a start waits for it for ten
+seconds. Whatever it answers, it is asked again. The last good set stays in use. A token that names
+an unknown key brings the next fetch forward, once a minute at most.
 """
 
+import http.client
 import logging
 import threading
 import time
@@ -15,7 +17,6 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from ledgerstone.security.jwk import MAX_BYTES, parse_jwks
-from ledgerstone.security.strict_json import BadJson
 from ledgerstone.server.login.settings import TokenLogin
 
 _LOG: Final = logging.getLogger(__name__)
@@ -24,6 +25,8 @@ _LOOK_S: Final = 0.5
 _FIRST_RETRY_S: Final = 0.1
 _LAST_RETRY_S: Final = 10.0
 _EARLY_S: Final = 60.0
+# What an issuer, or whatever answers in its place, can make of a fetch.
+_FAILURES: Final = (OSError, ValueError, http.client.HTTPException)
 
 Fetch = Callable[[str], bytes]
 
@@ -63,7 +66,7 @@ class _Source:
         keys, self.asked_s = self.login.rules.keys, now_s
         try:
             keys.keys = parse_jwks(fetch(self.login.url))
-        except (OSError, BadJson, ValueError) as error:
+        except _FAILURES as error:
             self.failures += 1
             retry_s = min(_FIRST_RETRY_S * 2 ** min(self.failures - 1, 16), _LAST_RETRY_S)
             self.next_s = now_s + retry_s
@@ -76,17 +79,19 @@ class _Source:
 
 
 class KeyFetching:
-    """From `start` to `stop`. The first fetch is tried before `start` returns."""
+    """From `start` to `stop`. The first fetch is tried before `start` returns, if it ends in time:
+    somebody who sends a byte now and then must not hold up a broker for ever."""
 
     def __init__(self, logins: Collection[TokenLogin], fetch: Fetch = fetch_keys) -> None:
         self._sources = [_Source(each) for each in logins]
         self._fetch = fetch
         self._stopping = threading.Event()
+        self._has_tried = threading.Event()
         self._thread = threading.Thread(target=self._run, name="token-keys", daemon=True)
 
     def start(self) -> None:
-        self.refresh_due(time.monotonic())
         self._thread.start()
+        self._has_tried.wait(_TIMEOUT_S)
 
     def stop(self) -> None:
         self._stopping.set()
@@ -97,5 +102,8 @@ class KeyFetching:
                 source.refresh(self._fetch, now_s)
 
     def _run(self) -> None:
-        while not self._stopping.wait(_LOOK_S):
+        while True:
             self.refresh_due(time.monotonic())
+            self._has_tried.set()
+            if self._stopping.wait(_LOOK_S):
+                return

@@ -7,9 +7,9 @@ memory but its own. Contract in README.md.
 """
 
 import hashlib
-import hmac
 import logging
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final, Protocol
 
 from ledgerstone.clock import Clock, Dice
@@ -43,6 +43,7 @@ from ledgerstone.security.plain import PLAIN, PlainServer
 from ledgerstone.security.principal import Principal
 from ledgerstone.security.scram_keys import SCRAM_BY_TEXT
 from ledgerstone.security.scram_server import ScramServer
+from ledgerstone.server.groups.no_coordinator import refusal_of
 from ledgerstone.server.login.settings import ListenerLogin, listener_logins
 from ledgerstone.server.login.state import LoggedIn, SaslState
 from ledgerstone.server.metrics import Counters
@@ -82,7 +83,8 @@ class Logins:
         self._turn = turn
         self.listeners = listener_logins(config, dice.random_bytes(_SECRET_BYTES))
         self._scram_users = KnownScramUsers(image)
-        self._scram_secret = _shared_secret(config) or dice.random_bytes(_SECRET_BYTES)
+        self._passwords = _passwords(config)
+        self._secret_of_this_node = dice.random_bytes(_SECRET_BYTES)
         self._lines = LogThrottle()
         # Hears of host, listener and mechanism of each login that failed.
         self.on_failure: Callable[[str, str, str], None] | None = None
@@ -225,7 +227,7 @@ class Logins:
             raise Disconnect(f"{name} after the login has expired")
         if session.login is Login.AWAITED:
             return self._failed(request, f"{name} before the login", None)
-        answer = None if sasl.is_raw else _illegal_state(message)
+        answer = None if sasl.is_raw else _illegal_state(message, request.api_version)
         return self._failed(request, f"{name} in the middle of the login", answer)
 
     def has_expired(self, sasl: SaslState) -> bool:
@@ -273,18 +275,21 @@ class Logins:
         return ScramServer(
             SCRAM_BY_TEXT[mechanism],
             self._scram_users,
-            secret=self._scram_secret,
+            secret=_shared_secret(self._passwords) or self._secret_of_this_node,
             server_nonce=new_nonce(self._dice),
         )
 
 
-def _illegal_state(message: ApiMessage) -> ApiMessage | None:
+def _illegal_state(message: ApiMessage, version: int) -> ApiMessage | None:
     """The error form of an API, where it has one for the whole answer."""
     code = ErrorCode.ILLEGAL_SASL_STATE
     if isinstance(message, MetadataRequest):
         # Some clients go on after a refused token as if it had been taken.
         topics = [MetadataTopic(code, topic.name) for topic in message.topics or ()]
         return MetadataResponse(topics=topics)
+    # Some of these have fields that may not be null in every version.
+    if (of_groups := refusal_of(message, code, version)) is not None:
+        return of_groups
     response: ApiMessage = api_class(message.api_key, "Response")()
     if not hasattr(response, "error_code"):
         return None
@@ -292,10 +297,20 @@ def _illegal_state(message: ApiMessage) -> ApiMessage | None:
     return response
 
 
-def _shared_secret(config: BrokerConfig) -> bytes | None:
+def _passwords(config: BrokerConfig) -> tuple[str, ...]:
+    """The lines of the settings that have some."""
+    texts = sorted(text for key, text in config.raw.items() if key.endswith("sasl.jaas.config"))
+    return tuple(each for each in dict.fromkeys(texts) if "password" in each)
+
+
+@lru_cache(maxsize=1)
+def _shared_secret(passwords: tuple[str, ...]) -> bytes | None:
     """From the passwords in the settings, which brokers of a cluster share as a rule: a user that
-    is not known then has the same salt on each of them, and after a restart."""
-    texts = [text for key, text in config.raw.items() if key.endswith("sasl.jaas.config")]
-    if not any("password" in text for text in texts):
+    is not known then has the same salt on each of them, and after a restart.
+
+    Strangers see such salts, and could try passwords on them at home: scrypt makes each try as
+    dear as the first login here is, some 50 ms."""
+    if not passwords:
         return None
-    return hmac.digest(b"ledgerstone salts", "\0".join(texts).encode(), hashlib.sha256)
+    text = "\0".join(passwords).encode()
+    return hashlib.scrypt(text, salt=b"ledgerstone salts", n=1 << 14, r=8, p=1, dklen=_SECRET_BYTES)
