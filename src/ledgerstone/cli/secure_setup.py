@@ -6,6 +6,7 @@ password, and files that clients take as they are. What is there is used again, 
 keep working; what lacks is made. A file with a secret in it has mode 0600, or the start ends.
 """
 
+import os
 import socket
 from pathlib import Path
 from typing import Final

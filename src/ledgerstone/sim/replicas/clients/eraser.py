@@ -126,7 +126,7 @@ class ClusterEraser:
             and hosted.is_leader
         ]
         epoch, newest = max(leading, key=lambda each: each[0], default=(-1, None))
-        if newest is None or (newest.trouble is None and newest.journal.book.get(erasure_id) is None):
+        if newest is None or not (newest.trouble or newest.journal.book.get(erasure_id)):
             raise Violation("ErasuresStay", f"{erasure_id} is not known in epoch {epoch}")
         self._reach.world.mark("a broker without news did not know an erasure")
 
