@@ -82,7 +82,7 @@ docs: setup ## build the documentation as a site, in site/
 release: setup ## build what is published, twice and alike, in dist/: archives, list of parts, hashes
 	@$(PY) tools/release.py
 
-# Asks pypi.org for each version (its JSON API, not only its index): needs the network.
+# Needs the network: the JSON API of PyPI, not only its packages.
 audit: setup ## ask PyPI which pinned packages have known faults
 	@$(PY) tools/audit.py
 

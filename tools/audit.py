@@ -1,7 +1,7 @@
 """Asks PyPI for known faults of what a release runs with and is built with. Shell grade.
 
 pip-audit comes from `requirements/release.txt`, into an environment of its own. It installs nothing
-of what it looks at. It needs PyPI's JSON API (https://pypi.org/pypi/NAME/VERSION/json): a mirror
+of what it looks at. It needs the JSON API of PyPI: a mirror
 of packages alone does not have it, and then this ends with an error rather than with "none found".
 """
 

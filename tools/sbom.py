@@ -139,7 +139,7 @@ def _component(part: Locked, *, is_required: bool) -> dict[str, Any]:
         "externalReferences": [
             {
                 "type": "distribution",
-                "url": f"https://pypi.org/project/{part.name}/{part.version}/",
+                "url": part.purl,
                 "comment": "one hash for each file of the release",
                 "hashes": [_sha256(each) for each in part.hashes],
             }
