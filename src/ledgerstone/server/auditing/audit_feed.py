@@ -22,7 +22,7 @@ from ledgerstone.server.auditing.audit_file import (
     first_seq_of,
     lines_of,
 )
-from ledgerstone.server.auditing.audit_topic import MOST_BYTES, MOST_LINES, AuditTopic, Written
+from ledgerstone.server.auditing.audit_topic import MOST_BYTES, MOST_LINES, AuditTopic, WrittenLines
 from ledgerstone.server.auditing.redaction import noted
 from ledgerstone.server.auditing.upkeep import Upkeep
 from ledgerstone.server.erasing.others import OtherBrokers, Said, Unanswered
@@ -57,7 +57,7 @@ class _Cursor(NamedTuple):
     seq: int
 
 
-class TopicFeed:
+class AuditFeed:
     """Part of the auditor, which ticks it."""
 
     def __init__(
@@ -83,7 +83,7 @@ class TopicFeed:
         self._redactions = asked_for[state.sent_redactions :]
         self._due_ms: int | None = clock.monotonic_ms()
         self._is_under_way = False
-        self._written: tuple[Written, _Parcel, int] | None = None
+        self._written: tuple[WrittenLines, _Parcel, int] | None = None
         self._backoff_ms = 0
         self._remember_ms = 0
         # A cluster that starts gets its brokers one by one.
