@@ -31,7 +31,6 @@ from ledgerstone.types import INT64_MAX, TopicPartition
 
 AUDIT_PARTITION: Final = TopicPartition(AUDIT, 0)
 MOST_LINES: Final = 500
-MOST_BYTES: Final = 512 << 10
 _CONFIGS: Final = {
     "cleanup.policy": "compact,delete",
     "compression.type": "zstd",
