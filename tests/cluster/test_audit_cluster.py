@@ -6,8 +6,8 @@ from ledgerstone.cli.audit_topic import ChainName, read_topic
 from ledgerstone.metadata.topic_names import AUDIT
 from ledgerstone.security.audit_chain import ChainEnd
 from ledgerstone.security.audit_check import ChainCheck
+from ledgerstone.server.auditing.audit_feed import AuditFeed
 from ledgerstone.server.auditing.auditor import Auditor
-from ledgerstone.server.auditing.topic_feed import TopicFeed
 from ledgerstone.server.bootstrap import RunningBroker
 from ledgerstone.testing.cluster import LedgerstoneCluster, NodeUnderTest
 from ledgerstone.testing.waiting import wait_until
@@ -29,7 +29,7 @@ class AuditedCluster(LedgerstoneCluster):
         assert found is not None
         return found
 
-    def feed(self, node_id: int) -> TopicFeed:
+    def feed(self, node_id: int) -> AuditFeed:
         found = self.auditor(node_id).feed
         assert found is not None
         return found

@@ -35,7 +35,7 @@ class AuditEvent(NamedTuple):
 
     kind: str
     outcome: str
-    who: Mapping[str, str]
+    who: Mapping[str, Any]
     facts: Mapping[str, Any]
 
 
@@ -52,7 +52,7 @@ def _canonical(value: object) -> bytes:
     return text.encode()
 
 
-def _commitment(salt: str, fields: Mapping[str, str]) -> str:
+def _commitment(salt: str, fields: Mapping[str, Any]) -> str:
     return hashlib.sha256(bytes.fromhex(salt) + _canonical(fields)).hexdigest()
 
 

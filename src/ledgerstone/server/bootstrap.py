@@ -161,15 +161,19 @@ def _compose(
         authorizer=authorizer,
         auditor=auditor,
     )
-    if auditor is not None:
+    _begin(broker, advertised, offsets)
+    return broker
+
+
+def _begin(broker: Broker, advertised: Sequence[Listener], offsets: ClusterOffsets) -> None:
+    if broker.auditor is not None:
         from ledgerstone.server.auditing.opening import attend
 
-        attend(broker, auditor)
-    if config.cluster.is_configured:
+        attend(broker, broker.auditor)
+    if broker.config.cluster.is_configured:
         _begin_in_cluster(broker, advertised, offsets)
     else:
         _begin_alone(broker)
-    return broker
 
 
 def _begin_in_cluster(

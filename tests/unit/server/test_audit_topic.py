@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from ledgerstone.errors import NotEnoughReplicas
 from ledgerstone.metadata.topic_names import AUDIT
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.create_acls import (
@@ -55,8 +56,8 @@ from ledgerstone.records.builder import build_batch
 from ledgerstone.replication.replay_reader import replay_batches
 from ledgerstone.security.audit_check import ChainCheck
 from ledgerstone.security.principal import Principal
-from ledgerstone.server.auditing import audit_file
-from ledgerstone.server.auditing.audit_topic import AUDIT_PARTITION
+from ledgerstone.server.auditing import audit_feed, audit_file
+from ledgerstone.server.auditing.audit_topic import AUDIT_PARTITION, AuditTopic
 from ledgerstone.server.auditing.redaction import redact
 from ledgerstone.server.http.monitor import readiness, samples
 from tests.kit.in_process import Client, InProcess
@@ -273,3 +274,56 @@ def test_reading_needs_an_acl_for_this_very_name(machine: InProcess) -> None:
     assert _fetch_code(reader, topic_id) == ErrorCode.TOPIC_AUTHORIZATION_FAILED
     allow(AUDIT, 3)
     assert _fetch_code(reader, topic_id) == 0
+
+
+def test_topic_that_cannot_be_written_lags_and_catches_up(
+    machine: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.advance(1_000)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise NotEnoughReplicas("two are down")
+
+    monkeypatch.setattr(AuditTopic, "append", refuse)
+    _create(machine, "tea")
+    machine.advance(60_000)
+
+    assert _lag(machine) >= 2
+    page = readiness(machine.broker)
+    assert page.status == 200
+    assert "__audit lags by" in str(page.body)
+    assert "two are down" in str(page.body)
+
+    monkeypatch.undo()
+    machine.advance(20_000)
+
+    assert _lag(machine) == 0
+    assert "lags" not in str(readiness(machine.broker).body)
+    _check(machine)
+
+
+def test_file_that_is_replaced_while_it_is_read_loses_no_line(
+    machine: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_feed, "_PARCEL", 5)
+    machine.advance(1_000)
+    auditor = machine.broker.auditor
+    assert auditor is not None
+    for number in range(30):
+        auditor.noted("k", "done", {"number": number}, sync=False)
+    real, sent = AuditTopic.append, []
+
+    def slowly(self: AuditTopic, lines: list[bytes], **how: Any) -> Any:
+        sent.append(len(lines))
+        if len(sent) == 3:
+            # Whoever redacts does not wait for the feed, and what follows lies elsewhere then.
+            redact(machine.fs, DIRECTORY, [2, 3, 4, 20], may_change_newest=True)
+        return real(self, lines, **how)
+
+    monkeypatch.setattr(AuditTopic, "append", slowly)
+    machine.jump(days=1)
+    machine.advance(70_000)
+
+    assert len(sent) > 6
+    assert _check(machine).end == auditor.file.link
+    assert _check(machine).redacted == 4

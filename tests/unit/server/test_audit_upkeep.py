@@ -263,7 +263,8 @@ def test_every_death_leaves_a_whole_chain_and_keeps_promises(
         assert check.end.seq > promised.seq, number
         assert check.beginning is None or "retired" in check.beginning, number
         assert _is_there(node, promised), number
-        for each in node.redacted:
+        assert set(node.redacted) <= set(redaction.noted(node.fs, DIRECTORY)), number
+        for each in redaction.noted(node.fs, DIRECTORY):
             assert "who" not in _line(node, each), (number, each)
 
 

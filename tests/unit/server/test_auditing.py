@@ -202,6 +202,9 @@ def test_full_file_is_followed_by_the_next(
     assert [each["seq"] for each in log] == list(range(1, len(log) + 1))
     assert [each["kind"] for each in log].count("audit.rotate") > 1
     assert len([each for each in log if each["kind"] == "acl.create"]) == 20
+    bound = [{key: each[key] for key in each if key != "who"} for each in log]
+    assert "User:a" in json.dumps(log), "whom it is for"
+    assert "User:a" not in json.dumps(bound), "and can be redacted"
     assert all(machine.fs.mode_of(path) & 0o077 == 0 for path in audit_files(machine.fs, DIRECTORY))
 
 

@@ -31,7 +31,6 @@ from ledgerstone.types import INT64_MAX, TopicPartition
 
 AUDIT_PARTITION: Final = TopicPartition(AUDIT, 0)
 MOST_LINES: Final = 500
-MOST_BYTES: Final = 512 << 10
 _CONFIGS: Final = {
     "cleanup.policy": "compact,delete",
     "compression.type": "zstd",
@@ -46,7 +45,7 @@ _CONFIGS: Final = {
 }
 
 
-class Written(NamedTuple):
+class WrittenLines(NamedTuple):
     """Lines in the log of the topic that replicas may not have yet."""
 
     partition: Partition
@@ -67,7 +66,7 @@ class TakesLines(Appends, HostsTopics, Protocol):
 
 def append_lines(
     partitions: HostedPartitions, turn: TakesLines, lines: Sequence[bytes], *, node: int, chain: str
-) -> Written:
+) -> WrittenLines:
     """As the leader of the topic. KafkaError; InvalidRequest for what is no line of that node."""
     turn.host_topic(AUDIT)
     partition = partitions.get(AUDIT_PARTITION)
@@ -75,7 +74,7 @@ def append_lines(
     batch = build_batch([_record(each, node, chain) for each in lines])
     result = partition.append(batch, acks=-1, origin=Origin.COORDINATOR)
     turn.appended(AUDIT_PARTITION, len(batch))
-    return Written(partition, partition.leader_epoch, result.last_offset + 1)
+    return WrittenLines(partition, partition.leader_epoch, result.last_offset + 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +128,7 @@ class AuditTopic:
 
         self.controller.ask(CreateTopicsRequest(topics=[topic]), answered, by_broker=True)
 
-    def append(self, lines: Sequence[bytes], *, node: int, chain: str) -> Written:
+    def append(self, lines: Sequence[bytes], *, node: int, chain: str) -> WrittenLines:
         return append_lines(self.partitions, self.turn, lines, node=node, chain=chain)
 
 

@@ -3,7 +3,7 @@
 A change is written down and synced before it is made: where that fails it is not made. Denials and
 logins are written without waiting for the disk, and bounded (`denial_storm`, `first_logins`). What
 was written is sealed and kept for as long as was asked (`upkeep`), and follows into the topic
-(`topic_feed`).
+(`audit_feed`).
 """
 
 import logging
@@ -25,7 +25,7 @@ from ledgerstone.server.results import Result
 from ledgerstone.server.throttle import LogThrottle
 
 if TYPE_CHECKING:
-    from ledgerstone.server.auditing.topic_feed import TopicFeed
+    from ledgerstone.server.auditing.audit_feed import AuditFeed
 
 _LOG: Final = logging.getLogger(__name__)
 _AUTHZ: Final = "authz.deny"
@@ -43,7 +43,7 @@ class Auditor:
         self._file = file
         self._clock = clock
         self.upkeep = upkeep
-        self.feed: TopicFeed | None = None
+        self.feed: AuditFeed | None = None
         self.wake: Callable[[], None] = lambda: None
         # Each kind has its own, so that a storm of one does not hide the others.
         self._storms = {kind: DenialStorm() for kind in (_AUTHZ, _AUTHN, _EXPIRED, _HTTP)}
@@ -63,11 +63,16 @@ class Auditor:
 
     # -- changes ------------------------------------------------------------------------------
 
-    def asked(self, request: Request, kind: str, what: Sequence[str]) -> None:
-        """Before a change is made. OSError: it must not be."""
-        self.begun(kind, _who(request), {**_facts(request), "what": list(what)})
+    def asked(
+        self, request: Request, kind: str, what: Sequence[str], *, names_people: bool = False
+    ) -> None:
+        """Before a change is made. OSError: it must not be. `names_people`: `what` may have to be
+        redacted, too."""
+        who, facts = _who(request), _facts(request)
+        (who if names_people else facts)["what"] = list(what)
+        self.begun(kind, who, facts)
 
-    def begun(self, kind: str, who: Mapping[str, str], facts: Mapping[str, Any]) -> None:
+    def begun(self, kind: str, who: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
         """The same, of what is no request of Kafka's protocol."""
         try:
             self._file.append(AuditEvent(kind, "asked", who, facts), sync=True)
@@ -83,7 +88,7 @@ class Auditor:
         self.write(AuditEvent(kind, outcome, _who(request), facts))
 
     def ended(
-        self, kind: str, who: Mapping[str, str], facts: Mapping[str, Any], status: int
+        self, kind: str, who: Mapping[str, Any], facts: Mapping[str, Any], status: int
     ) -> None:
         """What came of what was `begun`, as a status of HTTP."""
         outcome = "done" if status < 400 else "refused"
@@ -243,7 +248,7 @@ class Auditor:
         self._file.close()
 
 
-def _who(request: Request) -> dict[str, str]:
+def _who(request: Request) -> dict[str, Any]:
     session = request.session
     return {
         "principal": str(session.principal),

@@ -79,8 +79,8 @@ def _hear_of_erasures(broker: Broker, life: ErasureLife) -> None:
 
 
 def _feed(broker: Broker, auditor: Auditor) -> None:
+    from ledgerstone.server.auditing.audit_feed import AuditFeed
     from ledgerstone.server.auditing.audit_topic import AuditTopic
-    from ledgerstone.server.auditing.topic_feed import TopicFeed
     from ledgerstone.server.erasing.others import OtherBrokers
 
     config, link, upkeep = broker.config, broker.controller_link, auditor.upkeep
@@ -99,4 +99,4 @@ def _feed(broker: Broker, auditor: Auditor) -> None:
         cluster_id=lambda: broker.log_dirs.metadata.meta.cluster_id or "",
         image=lambda: link.image,
     )
-    auditor.feed = TopicFeed(auditor.file, broker.clock, upkeep, topic, others)
+    auditor.feed = AuditFeed(auditor.file, broker.clock, upkeep, topic, others)

@@ -31,6 +31,8 @@ class Audited(NamedTuple):
     what: Callable[[Any], list[str]]
     # Brokers ask for the same all the time: only what a person asks for is written.
     by_hand: bool = False
+    # Principals and users are people: what is said of them can be redacted.
+    names_people: bool = False
 
 
 def _names(field: str, name: str = "name") -> Callable[[Any], list[str]]:
@@ -120,10 +122,10 @@ AUDITED: Final[Mapping[int, Audited]] = {
     ApiKey.CREATE_PARTITIONS: Audited("topic.grow", _names("topics")),
     ApiKey.ALTER_CONFIGS: Audited("config.alter", _settings),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: Audited("config.alter", _settings),
-    ApiKey.CREATE_ACLS: Audited("acl.create", _acls),
-    ApiKey.DELETE_ACLS: Audited("acl.delete", _filters),
-    ApiKey.ALTER_CLIENT_QUOTAS: Audited("quota.alter", _quotas),
-    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: Audited("user.alter", _users),
+    ApiKey.CREATE_ACLS: Audited("acl.create", _acls, names_people=True),
+    ApiKey.DELETE_ACLS: Audited("acl.delete", _filters, names_people=True),
+    ApiKey.ALTER_CLIENT_QUOTAS: Audited("quota.alter", _quotas, names_people=True),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: Audited("user.alter", _users, names_people=True),
     ApiKey.DELETE_RECORDS: Audited("records.delete", _records),
     ApiKey.DELETE_GROUPS: Audited("group.delete", lambda message: list(message.groups_names)),
     ApiKey.OFFSET_DELETE: Audited("group.offsets", lambda message: [message.group_id]),
@@ -145,7 +147,7 @@ def audited(auditor: Auditor) -> Stage[Broker]:
         rule = AUDITED.get(api_key)
         if rule is None:
             return handler
-        kind, what, is_by_hand = rule
+        kind, what, is_by_hand, names_people = rule
         is_decided_by_controller = api_key in DECIDED_BY_CONTROLLER
 
         def write_down(broker: Broker, request: Request, message: ApiMessage) -> Answer:
@@ -155,7 +157,7 @@ def audited(auditor: Auditor) -> Stage[Broker]:
             if is_by_hand and _is_broker(broker, request):
                 return handler(broker, request, message)
             try:
-                auditor.asked(request, kind, what(message))
+                auditor.asked(request, kind, what(message), names_people=names_people)
             except OSError as error:
                 broker.log_failed(None, error)
                 return _refused(message)

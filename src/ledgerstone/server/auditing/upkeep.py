@@ -40,7 +40,7 @@ class Upkeep:
         if self._seal_ms is None:
             self._seal_ms = now_ms + SEAL_MS
             return True
-        if self._file.unsealed == LINES_PER_SEAL:
+        if self._file.unsealed >= LINES_PER_SEAL and self._seal_ms > now_ms:
             self._seal_ms = now_ms
             return True
         return False

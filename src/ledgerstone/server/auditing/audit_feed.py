@@ -13,16 +13,10 @@ from typing import Final, NamedTuple
 from ledgerstone.clock import Clock
 from ledgerstone.erasure.host_messages import WorkKind, encoded
 from ledgerstone.errors import KafkaError, StorageError
-from ledgerstone.fs import Filesystem
-from ledgerstone.security.audit_chain import BrokenChain, parsed, redacted
-from ledgerstone.server.auditing.audit_file import (
-    AuditFile,
-    audit_files,
-    chain_name,
-    first_seq_of,
-    lines_of,
-)
-from ledgerstone.server.auditing.audit_topic import MOST_BYTES, MOST_LINES, AuditTopic, Written
+from ledgerstone.security.audit_chain import redacted
+from ledgerstone.server.auditing.audit_file import AuditFile, chain_name
+from ledgerstone.server.auditing.audit_topic import AuditTopic, WrittenLines
+from ledgerstone.server.auditing.line_reader import LineCursor, LineReader, has_line, line_at
 from ledgerstone.server.auditing.redaction import noted
 from ledgerstone.server.auditing.upkeep import Upkeep
 from ledgerstone.server.erasing.others import OtherBrokers, Said, Unanswered
@@ -31,6 +25,8 @@ _LOG: Final = logging.getLogger(__name__)
 # Lines that come together leave together.
 _LINGER_MS: Final = 100
 _POLL_MS: Final = 20
+# Lines of one parcel: whoever leads the topic checks each of them, a few milliseconds.
+_PARCEL: Final = 100
 # Each is looked for in its file.
 MOST_REDACTIONS: Final = 20
 _COMMIT_MS: Final = 10_000
@@ -47,17 +43,10 @@ class _Parcel(NamedTuple):
     lines: list[bytes]
     last_seq: int  # unchanged where only redactions are sent
     redactions: int
+    cursor: LineCursor | None  # behind them
 
 
-class _Cursor(NamedTuple):
-    """Where the line after `seq` begins."""
-
-    path: str
-    position: int
-    seq: int
-
-
-class TopicFeed:
+class AuditFeed:
     """Part of the auditor, which ticks it."""
 
     def __init__(
@@ -74,16 +63,17 @@ class TopicFeed:
         state = upkeep.state
         chain = state.chain or chain_name(file.fs, file.directory)
         # A state of other files: the directory was emptied, and its chain is another one.
-        if state.sent_seq > file.link.seq or not _has_line(file, state.sent_seq + 1):
+        if state.sent_seq > file.link.seq or not has_line(file, state.sent_seq + 1):
             chain, state = chain_name(file.fs, file.directory), state._replace(sent_seq=0)
         self._state = state._replace(chain=chain)
-        self._cursor: _Cursor | None = None
+        self._reader = LineReader(file)
+        self._cursor: LineCursor | None = None
         # Those that the log does not name yet come from the upkeep.
         asked_for = noted(file.fs, file.directory)[: state.redactions]
         self._redactions = asked_for[state.sent_redactions :]
         self._due_ms: int | None = clock.monotonic_ms()
         self._is_under_way = False
-        self._written: tuple[Written, _Parcel, int] | None = None
+        self._written: tuple[WrittenLines, _Parcel, int] | None = None
         self._backoff_ms = 0
         self._remember_ms = 0
         # A cluster that starts gets its brokers one by one.
@@ -207,6 +197,7 @@ class TopicFeed:
             sent_seq=max(state.sent_seq, parcel.last_seq),
             sent_redactions=state.sent_redactions + parcel.redactions,
         )
+        self._cursor = parcel.cursor
         del self._redactions[: parcel.redactions]
         self._backoff_ms, self.trouble, self._troubled_since_ms = 0, None, None
         now_ms = self._clock.monotonic_ms()
@@ -222,7 +213,7 @@ class TopicFeed:
         elif now_ms - self._troubled_since_ms >= _SAID_AFTER_MS:
             _LOG.warning("audit topic is not written lag=%d reason=%s", self.lag, reason)
             self._troubled_since_ms = now_ms + _SAID_EVERY_MS
-        self.trouble, self._cursor = reason, None
+        self.trouble = reason
         self._backoff_ms = min(max(self._backoff_ms * 2, _FIRST_BACKOFF_MS), _MAX_BACKOFF_MS)
         self._due_ms = now_ms + self._backoff_ms
 
@@ -250,114 +241,16 @@ class TopicFeed:
         if sent < self._file.link.seq:
             # No line is sent that a loss of power could take back.
             self._file.sync()
-            lines, last_seq = self._read_after(sent)
+            lines, cursor = self._reader.after(sent, self._cursor, _PARCEL)
             if lines:
-                return _Parcel(lines, last_seq, 0)
+                return _Parcel(lines, cursor.seq, 0, cursor)
         wanted = self._redactions[:MOST_REDACTIONS]
-        places = (_line_at(self._file.fs, self._file.directory, seq) for seq in wanted)
+        places = (line_at(self._file, seq) for seq in wanted)
         lines = [redacted(each).rstrip(b"\n") for each in places if each is not None]
         if lines:
-            return _Parcel(lines, sent, len(wanted))
+            return _Parcel(lines, sent, len(wanted), self._cursor)
         # Of lines that are gone.
         del self._redactions[: len(wanted)]
         done = self._state.sent_redactions + len(wanted)
         self._state = self._state._replace(sent_redactions=done)
         return None
-
-    def _read_after(self, seq: int) -> tuple[list[bytes], int]:
-        """The next lines that are synced, and the number of the last of them."""
-        cursor, is_certain = self._cursor, False
-        if cursor is None or cursor.seq != seq:
-            cursor, is_certain = _found(self._file, seq), True
-        lines: list[bytes] = []
-        size = 0
-        path, position, last_seq = cursor
-        while size < MOST_BYTES and len(lines) < MOST_LINES and last_seq < self._file.synced_seq:
-            taken = _take(self._file.fs, path, position, last_seq, MOST_LINES - len(lines))
-            for data, number in taken:
-                if number != last_seq + 1 and not is_certain:
-                    # The file was replaced by one with redacted lines, where others begin here.
-                    self._cursor = None
-                    return (lines, last_seq) if lines else self._read_after(seq)
-                position += len(data) + 1
-                if number > last_seq:
-                    lines.append(data)
-                    size += len(data)
-                    last_seq = number
-                if size >= MOST_BYTES or last_seq >= self._file.synced_seq:
-                    break
-            if not taken:
-                following = _file_after(self._file, path)
-                if following is None:
-                    break
-                path, position = following, 0
-        self._cursor = _Cursor(path, position, last_seq)
-        return lines, last_seq
-
-
-def _take(
-    fs: Filesystem, path: str, position: int, after: int, most: int
-) -> list[tuple[bytes, int]]:
-    """Lines of one file from a position on. What is no line is left out; the reader of the topic
-    sees that it lacks."""
-    found: list[tuple[bytes, int]] = []
-    file = fs.open_read_only(path)
-    try:
-        for data in lines_of(file, position):
-            try:
-                found.append((data, int(parsed(data, 0)["seq"])))
-            except BrokenChain:
-                found.append((data, after))
-            if len(found) >= most:
-                break
-    finally:
-        file.close()
-    return found
-
-
-def _found(file: AuditFile, seq: int) -> _Cursor:
-    """Where the line after `seq` begins; in a file that is read from its start, a little before."""
-    files = audit_files(file.fs, file.directory)
-    older = [each for each in files if first_seq_of(each) <= seq + 1]
-    path = older[-1] if older else files[0]
-    position = 0
-    opened = file.fs.open_read_only(path)
-    try:
-        for data in lines_of(opened):
-            try:
-                if parsed(data, 0)["seq"] > seq:
-                    break
-            except BrokenChain:
-                pass
-            position += len(data) + 1
-    finally:
-        opened.close()
-    return _Cursor(path, position, seq)
-
-
-def _file_after(file: AuditFile, path: str) -> str | None:
-    files = audit_files(file.fs, file.directory)
-    return next((each for each in files if each > path), None)
-
-
-def _has_line(file: AuditFile, seq: int) -> bool:
-    """Whether the files go on where the topic ends."""
-    files = audit_files(file.fs, file.directory)
-    return bool(files) and first_seq_of(files[0]) <= seq
-
-
-def _line_at(fs: Filesystem, directory: str, seq: int) -> bytes | None:
-    files = [each for each in audit_files(fs, directory) if first_seq_of(each) <= seq]
-    if not files:
-        return None
-    file = fs.open_read_only(files[-1])
-    try:
-        for data in lines_of(file):
-            try:
-                if parsed(data, 0)["seq"] == seq:
-                    return data
-            except BrokenChain:
-                continue
-    finally:
-        file.close()
-    return None
