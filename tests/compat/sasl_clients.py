@@ -25,11 +25,13 @@ TIMEOUT_S: Final = 15.0
 
 
 class Account(NamedTuple):
-    """By OAUTHBEARER the password is a token."""
+    """By OAUTHBEARER the password is a token. Where it is not right, clients that would try again
+    or wait for more are to give up soon."""
 
     mechanism: str
     name: str
     password: str
+    is_right: bool = True
 
 
 class _PlainToken(AbstractTokenProvider):  # type: ignore[misc]
@@ -87,7 +89,7 @@ def kafka_python_producer(bootstrap: str, account: Account) -> Any:
         sasl_oauth_token_provider=_PlainToken(account.password),
         max_block_ms=TIMEOUT_S * 1000,
         # It tries again and again, whatever it was told.
-        bootstrap_timeout_ms=1000,
+        bootstrap_timeout_ms=TIMEOUT_S * 1000 if account.is_right else 300,
     )
 
 
@@ -118,7 +120,7 @@ async def _aio(bootstrap: str, account: Account, topic: str) -> str | None:
         sasl_plain_password=account.password,
         sasl_oauth_token_provider=_Token(account.password),
         # It waits for an answer to the reason for which its token was refused, and gives up then.
-        request_timeout_ms=5_000,
+        request_timeout_ms=int(TIMEOUT_S * 1000) if account.is_right else 1_000,
     )
     try:
         await producer.start()

@@ -15,6 +15,15 @@ Patch = pytest.MonkeyPatch
 S = TypeVar("S")
 
 
+def first_seeds(*, quick: int, count: int, step: int) -> list[object]:
+    """Where each test of `step` seeds begins: those up to `quick` belong to the default suite, the
+    rest to the slow sweeps."""
+    return [
+        first if first < quick else pytest.param(first, marks=pytest.mark.slow)
+        for first in range(0, count, step)
+    ]
+
+
 class Mutant(NamedTuple):
     """Some are too rare for a few hundred seeds; their script sets the scene for every seed."""
 

@@ -10,6 +10,7 @@ import pytest
 
 from ledgerstone.sim.cluster import run
 from ledgerstone.sim.scenario import draw, parse
+from tests.sim.hunting import first_seeds
 
 ROOT = Path(__file__).parents[2]
 # A second's worth of everything: compaction, a group, an erasure, two crashes.
@@ -27,7 +28,7 @@ set fault_ms 9000
 SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.script"))
 
 
-@pytest.mark.parametrize("first", range(0, 20, 5))
+@pytest.mark.parametrize("first", first_seeds(quick=10, count=20, step=5))
 def test_seeds_keep_every_promise(first: int) -> None:
     for seed in range(first, first + 5):
         outcome = run(draw(seed))

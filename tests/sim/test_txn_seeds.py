@@ -4,6 +4,7 @@ import pytest
 
 from ledgerstone.sim.cluster import run
 from ledgerstone.sim.scenario import draw, parse
+from tests.sim.hunting import first_seeds
 from tests.sim.mutants import MUTANTS, Mutant, hunt
 
 # Found by the first seed, so that the default suite shows that the judges have teeth.
@@ -19,7 +20,7 @@ QUICK = [
 ]
 
 
-@pytest.mark.parametrize("first", range(0, 20, 5))
+@pytest.mark.parametrize("first", first_seeds(quick=10, count=20, step=5))
 def test_seeds_of_transactions_keep_every_promise(first: int) -> None:
     for seed in range(first, first + 5):
         outcome = run(draw(seed, "transactions"))

@@ -11,7 +11,7 @@ from ledgerstone.sim.controller.__main__ import main
 from ledgerstone.sim.controller.cluster import run
 from ledgerstone.sim.controller.scenario import draw, parse
 from tests.sim.controller.mutants import MUTANTS, hunt
-from tests.sim.hunting import Mutant
+from tests.sim.hunting import Mutant, first_seeds
 
 ROOT = Path(__file__).parents[3]
 SMALL = """
@@ -57,7 +57,7 @@ QUICK = [
 ]
 
 
-@pytest.mark.parametrize("first", range(0, 30, 6))
+@pytest.mark.parametrize("first", first_seeds(quick=12, count=30, step=6))
 def test_seeds_keep_every_promise(first: int) -> None:
     for seed in range(first, first + 6):
         outcome = run(draw(seed))

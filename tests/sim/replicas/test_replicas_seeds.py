@@ -11,7 +11,7 @@ import pytest
 from ledgerstone.sim.replicas.__main__ import main
 from ledgerstone.sim.replicas.cluster import run
 from ledgerstone.sim.replicas.scenario import draw, parse
-from tests.sim.hunting import Mutant
+from tests.sim.hunting import Mutant, first_seeds
 from tests.sim.replicas.mutants import MUTANTS, hunt
 
 ROOT = Path(__file__).parents[3]
@@ -31,7 +31,7 @@ QUICK = [
 ]
 
 
-@pytest.mark.parametrize("first", range(0, 9, 3))
+@pytest.mark.parametrize("first", first_seeds(quick=3, count=9, step=3))
 def test_seeds_keep_every_promise(first: int) -> None:
     for seed in range(first, first + 3):
         outcome = run(draw(seed))
