@@ -40,7 +40,7 @@ def server_context(settings: TlsSettings) -> LoadedContext:
             raise ConfigError("ssl.truststore.location", "", reason)
         _trust(context, settings)
     context.verify_mode = _VERIFY[settings.client_auth]
-    # Tickets cost each handshake a fifth more. Of Kafka's clients the Java one alone would use them.
+    # Tickets cost each handshake a fifth more, and of the clients only the Java one would use them.
     context.num_tickets = 0
     return LoadedContext(context, identity)
 
