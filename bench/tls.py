@@ -1,8 +1,11 @@
 """TLS beside plain text: the same requests on two listeners of one broker, in turns.
 
     python -m bench.tls [--quick]
+    PYTHONPATH=tools python -m bench.tls --kafka [--quick]
 
 The client decrypts as well, in a process of its own; CPU is what the kernel charges the broker.
+With `--kafka` Apache Kafka gets the same requests afterwards, from the same client and with a key
+of the same kind; what comes first is not measured for either.
 """
 
 import argparse
@@ -12,6 +15,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 from bench.broker_process import BrokerProcess, broker_process
 from bench.raw_client import (
@@ -33,23 +37,75 @@ CPU_S_PER_GB = 1.1
 HANDSHAKES_S = 1500
 IDLE_KB = 30
 BATCHES = 400
+MORE_IS_BETTER = ("MB/s", "1/s")
+
+
+class Size(NamedTuple):
+    rounds: int
+    batches: int
+    connections: int
+
+
+FULL = Size(5, BATCHES, 500)
+QUICK = Size(1, 100, 100)
 
 
 def run(*, quick: bool = False) -> list[Row]:
-    rounds, batches, connections = (1, 100, 100) if quick else (5, BATCHES, 500)
-    with scratch() as path, ExitStack() as stack:
+    size = QUICK if quick else FULL
+    with scratch() as path:
         port = _free_port()
         context = _files(path)
         settings = {
             "listeners": f"PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:{port}",
             "ssl.keystore.location": str(path / "broker.pem"),
         }
-        broker = stack.enter_context(broker_process(path, settings))
+        with broker_process(path, settings) as broker:
+            return _rows(broker, port, context, size)
+
+
+def beside_kafka(ours: list[Row], *, quick: bool = False) -> list[Row]:
+    """The same of Apache Kafka."""
+    # Only here: what fetches Kafka lies in tools/.
+    from bench.peers.arena import started
+    from bench.peers.contestants import KAFKA_CONFIG, Kafka
+    from bench.peers.jars import fetch_kafka
+
+    jars = fetch_kafka()
+    if isinstance(jars, str):
+        raise SystemExit(jars)
+    with scratch() as path:
+        port = _free_port()
+        context = _files(path)
+        protocols = KAFKA_CONFIG["listener.security.protocol.map"]
+        side = Kafka(
+            directory=path / "kafka",
+            jars=jars,
+            settings={
+                "listener.security.protocol.map": f"{protocols},SSL:SSL",
+                "ssl.keystore.type": "PEM",
+                "ssl.keystore.location": str(path / "broker.pem"),
+            },
+            more_listeners=(f"SSL://127.0.0.1:{port}",),
+        )
+        side.prepare()
+        with started(side):
+            theirs = _rows(side.as_process, port, context, QUICK if quick else FULL)
+    peers = {(row.name, row.unit): row.value for row in theirs}
+    return [_paired_with(row, peers[row.name, row.unit]) for row in ours]
+
+
+def _paired_with(row: Row, peer: float) -> Row:
+    ratio = row.value / peer if row.unit in MORE_IS_BETTER else peer / row.value
+    return Row(row.name, row.value, row.unit, "Apache Kafka", peer, ratio, None)
+
+
+def _rows(broker: BrokerProcess, port: int, context: ssl.SSLContext, size: Size) -> list[Row]:
+    with ExitStack() as stack:
         plain = stack.enter_context(RawClient(broker.host, broker.port))
         secure = stack.enter_context(RawClient("127.0.0.1", port, context))
         return [
-            *_bulk(broker, plain, secure, rounds=rounds, batches=batches),
-            *_handshakes(broker, port, context, connections),
+            *_bulk(broker, plain, secure, rounds=size.rounds, batches=size.batches),
+            *_handshakes(broker, port, context, size.connections),
         ]
 
 
@@ -63,7 +119,9 @@ def _bulk(
     size = 4 * load.batch_bytes
     fetched = [fetch_frame(topic_id, n * 4 * load.record_count, size) for n in range(batches // 4)]
     rows = []
-    plain.exchange(produced, depth=5)
+    for client in (plain, secure):
+        client.exchange(produced, depth=5)
+        client.exchange(fetched, depth=2)
     check_fetch(secure, fetched[0], size)
     for name, frames, depth, total in (
         ("produce 1 MB batches", produced, 5, batches * load.batch_bytes),
@@ -89,8 +147,9 @@ def _bulk(
 
 def _handshakes(broker: BrokerProcess, port: int, context: ssl.SSLContext, count: int) -> list[Row]:
     with ExitStack() as stack:
-        for _ in range(10):
-            ask_versions(stack.enter_context(RawClient("127.0.0.1", port, context)))
+        for _ in range(count):
+            with RawClient("127.0.0.1", port, context) as client:
+                ask_versions(client)
         before, memory = broker.cpu_s, broker.rss_bytes
         for _ in range(count):
             ask_versions(stack.enter_context(RawClient("127.0.0.1", port, context)))
@@ -125,7 +184,13 @@ def _free_port() -> int:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="less data and fewer rounds")
-    print(render(run(quick=parser.parse_args(arguments).quick)))
+    parser.add_argument("--kafka", action="store_true", help="then the same of Apache Kafka")
+    asked = parser.parse_args(arguments)
+    rows = run(quick=asked.quick)
+    print(render(rows))
+    if asked.kafka:
+        distinct = {(row.name, row.unit): row for row in rows}
+        print(render(beside_kafka(list(distinct.values()), quick=asked.quick)))
 
 
 if __name__ == "__main__":

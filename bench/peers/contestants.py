@@ -191,6 +191,8 @@ class Kafka(Contestant):
     jars: KafkaJars
     name: str = "Apache Kafka"
     settings: Mapping[str, str] = field(default_factory=dict)
+    # Besides its own two, such as "SSL://127.0.0.1:9093".
+    more_listeners: tuple[str, ...] = ()
 
     def prepare(self) -> None:
         self.directory.mkdir(parents=True)
@@ -204,11 +206,12 @@ class Kafka(Contestant):
             raise KafkaToolError(done.stdout + done.stderr)
 
     def write_properties(self) -> None:
+        own = (f"PLAINTEXT://{self.bootstrap}", f"CONTROLLER://{HOST}:{self.port + 1}")
         config = {
             **KAFKA_CONFIG,
             **(KAFKA_FREEZABLE if self.may_freeze else {}),
             **self.settings,
-            "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://{HOST}:{self.port + 1}",
+            "listeners": ",".join((*own, *self.more_listeners)),
             "controller.quorum.voters": f"1@{HOST}:{self.port + 1}",
             "log.dirs": str(self.data),
         }

@@ -57,8 +57,8 @@ from ledgerstone.uuid_text import uuid_to_text
 
 _LOG: Final = logging.getLogger(__name__)
 _DISK_REFUSED: Final = (OSError, StorageError, InconsistentTopicId)
-# What is done in one go: as many as usual topics have, and not for longer than others may wait.
-# Each takes five syncs, and a sync takes a millisecond where the disk is busy.
+# What is done in one go: as many as usual topics have, and not for longer than others may wait. A
+# partition takes some syncs, and one of them a millisecond where the disk is busy.
 SLICE_PARTITIONS: Final = 16
 _SLICE_MS: Final = 4
 # Made out of turn between two slices, for those who ask for them.

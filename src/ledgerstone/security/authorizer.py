@@ -25,6 +25,8 @@ _MOST_REMEMBERED: Final = 4096
 _LONGEST_REMEMBERED: Final = 249
 # Any name does; Kafka asks for this one.
 _SOME_NAME: Final = "hardcode"
+# Bound once: asking an enum for a member costs as much as a function call.
+_TOPIC: Final = int(AclResourceType.TOPIC)
 
 # What there is to be allowed on each type of resource, as the bits that answers show.
 OPERATION_BITS: Final = {
@@ -64,7 +66,16 @@ class Authorizer:
 class Rights:
     """What one principal may do from one host. Remembers what it was asked until an ACL changes."""
 
-    __slots__ = ("_allowed", "_authorizer", "_epoch", "_host", "_name", "is_super", "principal")
+    __slots__ = (
+        "_allowed",
+        "_authorizer",
+        "_epoch",
+        "_host",
+        "_name",
+        "_topics",
+        "is_super",
+        "principal",
+    )
 
     def __init__(self, authorizer: Authorizer, principal: Principal, host: str) -> None:
         self.principal = principal
@@ -75,6 +86,8 @@ class Rights:
         self._epoch = authorizer.index.epoch
         # Bits of what is allowed, by type and name.
         self._allowed: dict[tuple[int, str], int] = {}
+        # The same of topics, by name alone: every Produce and Fetch asks.
+        self._topics: dict[str, int] = {}
 
     def may(self, operation: int, resource_type: int, name: str) -> bool:
         return bool(self.bits(resource_type, name) >> operation & 1)
@@ -83,7 +96,11 @@ class Rights:
         return self.may(operation, AclResourceType.CLUSTER, CLUSTER_NAME)
 
     def may_on_topic(self, operation: int, name: str) -> bool:
-        return self.may(operation, AclResourceType.TOPIC, name)
+        known = self._topics.get(name)
+        if known is None or self._epoch != self._authorizer.index.epoch:
+            known = self.bits(_TOPIC, name)
+            self._topics[name] = known
+        return known >> operation & 1 == 1
 
     def shown_bits(self, resource_type: AclResourceType, name: str) -> int:
         """What answers say of the operations that are allowed on a resource."""
@@ -93,7 +110,7 @@ class Rights:
         """Every operation that is allowed on a resource; bit 3 is READ."""
         index = self._authorizer.index
         if self._epoch != index.epoch:
-            self._allowed.clear()
+            self._forget()
             self._epoch = index.epoch
         remembered = self._allowed.get((resource_type, name))
         if remembered is not None:
@@ -101,9 +118,13 @@ class Rights:
         if len(name) > _LONGEST_REMEMBERED:
             return self._find(resource_type, name)
         if len(self._allowed) >= _MOST_REMEMBERED:
-            self._allowed.clear()
+            self._forget()
         found = self._allowed[resource_type, name] = self._find(resource_type, name)
         return found
+
+    def _forget(self) -> None:
+        self._allowed.clear()
+        self._topics.clear()
 
     def _find(self, resource_type: int, name: str) -> int:
         if self.is_super:

@@ -40,7 +40,7 @@ def server_context(settings: TlsSettings) -> LoadedContext:
             raise ConfigError("ssl.truststore.location", "", reason)
         _trust(context, settings)
     context.verify_mode = _VERIFY[settings.client_auth]
-    # Tickets cost each handshake a fifth more, and only the Java client would use them.
+    # Tickets cost each handshake a fifth more, and of the clients only the Java one would use them.
     context.num_tickets = 0
     return LoadedContext(context, identity)
 
@@ -76,15 +76,8 @@ def _restrict(context: ssl.SSLContext, settings: TlsSettings) -> None:
 
 
 def _trust(context: ssl.SSLContext, settings: TlsSettings) -> None:
-    store = settings.truststore
-    assert store is not None
-    try:
-        context.load_verify_locations(cadata=read_truststore(store).decode())
-    except ssl.SSLError as error:
-        key = f"{store.name}.{'certificates' if store.location is None else 'location'}"
-        where = store.location or "[text]"
-        reason = f"holds a certificate that OpenSSL does not take: {error.reason or error}"
-        raise ConfigError(key, where, reason) from error
+    assert settings.truststore is not None
+    context.load_verify_locations(cadata=read_truststore(settings.truststore).decode())
 
 
 def _show(context: ssl.SSLContext, identity: KeyAndChain) -> None:

@@ -49,7 +49,10 @@ class GuardedCall:
         return self.may(operation, AclResourceType.CLUSTER, CLUSTER_NAME)
 
     def may_on_topic(self, operation: AclOperation, name: str) -> bool:
-        return self.may(operation, AclResourceType.TOPIC, name)
+        # Asked again for a no, which has to be written down.
+        return self.rights.may_on_topic(operation, name) or self.may(
+            operation, AclResourceType.TOPIC, name
+        )
 
     def may_on_group(self, operation: AclOperation, name: str) -> bool:
         return self.may(operation, AclResourceType.GROUP, name)
