@@ -124,7 +124,7 @@ def served() -> InProcess:
     return machine()
 
 
-@sized(few=80, many=4000, frames=FRAMES, at_once=st.booleans())
+@sized(few=80, many=1500, frames=FRAMES, at_once=st.booleans())
 def test_nobody_is_let_in_and_nobody_else_is_hurt(frames: list[bytes], at_once: bool) -> None:
     """A fault of the broker would come out of `feed` or `advance`."""
     broker = served().broker
@@ -145,6 +145,8 @@ def test_nobody_is_let_in_and_nobody_else_is_hurt(frames: list[bytes], at_once: 
     assert stranger.closed is not None
     assert broker.peers.memory.reserved_bytes == 0
     broker.check_invariants()
+    for each in (stranger, neighbour):
+        served().clients.pop(each.number, None)
 
 
 # -- tokens ------------------------------------------------------------------------------------
@@ -250,7 +252,7 @@ def test_hellos_of_tls_that_are_nearly_right(tmp_path: Path) -> None:
     key = authority.issue("broker").write(tmp_path / "broker.pem")
     server = server_context(tls_settings({"ssl.keystore.location": key})).context
     dice = random.Random(20_26)
-    for _ in range(20_000):
+    for _ in range(5_000):
         pair = Pair(server, authority.trusting())
         hello = bytearray(pair.hello())
         for _ in range(dice.randint(1, 8)):

@@ -12,7 +12,6 @@ from ledgerstone.client.admin import NewTopic, create_topic
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.producer import NewRecord
 from ledgerstone.client.properties import VARIABLE, read_client_properties
-from ledgerstone.errors import KafkaError
 from ledgerstone.pipeline.connecting import connect_to
 from ledgerstone.pipeline.definition_files import load_definition
 from ledgerstone.pipeline.mirror.rounds import Mirror, mirror_round
@@ -118,5 +117,3 @@ def test_mirror_has_a_file_for_each_side(
 
     assert [each.records for each in report.copied] == [3]
     assert check.is_equal
-    with pytest.raises(KafkaError), connect_to(secure.bootstrap, str(plain)) as client:
-        client.all_topics()

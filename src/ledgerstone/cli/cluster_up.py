@@ -66,7 +66,6 @@ def up(
     The first three nodes are brokers and controllers, others only brokers. Topics have three
     replicas by default, min.insync.replicas=2. A node that ends is started again. A directory that
     holds a cluster is continued: same nodes, same ports."""
-    from ledgerstone.cli.secure_cluster import is_secure
     from ledgerstone.cluster.directory import ClusterDirectory
 
     directory = ClusterDirectory(data)
@@ -96,11 +95,7 @@ def up(
             directory.save(layout)
         elif nodes is not None and nodes != len(list(layout)):
             _say("cluster", f"{data} holds {len(list(layout))} nodes; --nodes is for a new cluster")
-        if is_secure(directory.path):
-            bootstrap = ",".join(map(layout.bootstrap_of, layout))
-            _set_up(directory.path, layout.host).write_client_files(bootstrap)
-        elif secure:
-            raise typer.BadParameter(f"{data} holds a cluster without it", param_hint="--secure")
+        _write_client_files(directory.path, layout, is_wanted=secure)
         code = asyncio.run(_run(directory, layout, ready_file, log_level))
     finally:
         os.close(lock)
@@ -130,6 +125,17 @@ def _set_up(data: Path, host: str) -> "SecureCluster":
     if made.is_new:
         _say("cluster", f"secure user=admin password={made.password} files={made.directory}")
     return made
+
+
+def _write_client_files(data: Path, layout: ClusterLayout, *, is_wanted: bool) -> None:
+    """Also of a cluster that is continued: a certificate that ends soon is made anew."""
+    from ledgerstone.cli.secure_cluster import is_secure
+
+    if is_secure(data):
+        bootstrap = ",".join(map(layout.bootstrap_of, layout))
+        _set_up(data, layout.host).write_client_files(bootstrap)
+    elif is_wanted:
+        raise typer.BadParameter(f"{data} holds a cluster without it", param_hint="--secure")
 
 
 def _say(name: str, text: str) -> None:
