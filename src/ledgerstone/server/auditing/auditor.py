@@ -51,9 +51,17 @@ class Auditor:
         outcome = "done" if not any(codes) else "refused"
         self._write(AuditEvent(kind, outcome, _who(request), facts))
 
-    def noted(self, kind: str, outcome: str, facts: Mapping[str, Any], *, sync: bool) -> None:
-        """What no request asked for. OSError only with `sync`."""
-        event = AuditEvent(kind, outcome, {}, facts)
+    def noted(
+        self,
+        kind: str,
+        outcome: str,
+        facts: Mapping[str, Any],
+        *,
+        sync: bool,
+        who: Mapping[str, str] | None = None,
+    ) -> None:
+        """What no request of Kafka's protocol asked for. OSError only with `sync`."""
+        event = AuditEvent(kind, outcome, dict(who or {}), facts)
         if sync:
             self._file.append(event, sync=True)
         else:
@@ -72,6 +80,17 @@ class Auditor:
         resource = f"{resource_type.name}:{name}"
         api = APIS[request.api_key].name
         self._deny(Denial(str(session.principal), session.host, api, operation.name, resource))
+
+    def denied_http(
+        self,
+        principal: str,
+        host: str,
+        operation: AclOperation,
+        resource_type: AclResourceType,
+        name: str,
+    ) -> None:
+        resource = f"{resource_type.name}:{name}"
+        self._deny(Denial(principal, host, "http", operation.name, resource))
 
     def login_failed(self, host: str, listener: str, mechanism: str) -> None:
         self._deny(Denial(None, host, _LOGIN, mechanism, listener))

@@ -10,7 +10,8 @@
 What is about erasures is in `http_erasure`, about tombstones in `http_guard`, about the anatomy of
 logs in `http_anatomy`, about damage in `http_damage`, about transactions in `http_transactions`,
 about quotas in `http_quotas`, about the cluster in `http_cluster`.
-Errors are JSON too: {"error": why}. Who may call is decided by `http`.
+Errors are JSON too: {"error": why}. Who asks is found out before; which right a call needs is in
+`route_rights`.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,6 +20,7 @@ from urllib.parse import unquote
 
 from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.replication.partition import Partition
+from ledgerstone.security.acl import AclOperation
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning.view import history_json, partition_status, ticket_json
 from ledgerstone.server.erasing.work import NotYet
@@ -30,6 +32,7 @@ from ledgerstone.server.http import guard as http_guard
 from ledgerstone.server.http import quotas as http_quotas
 from ledgerstone.server.http import transactions as http_transactions
 from ledgerstone.server.http.forwarded import routed
+from ledgerstone.server.http.gate import check_route, need_on_topic
 from ledgerstone.server.http.json_body import Refused, Retried, body_of, json_page
 from ledgerstone.server.http.server import HttpRequest, Page, PagePause, SlowPage
 from ledgerstone.server.movable_clock import MovableClock
@@ -94,6 +97,7 @@ class ApiCall:
         self._request = request
         self._is_routed = is_routed
         self._retried: Retried | None = None
+        self._is_allowed = False
         self._is_written_down = False
 
     def _write_down(self) -> None:
@@ -104,7 +108,9 @@ class ApiCall:
         if request.method != "POST" or reads_only(request.path):
             return
         try:
-            auditor.noted("http.change", "asked", {"path": request.path}, sync=True)
+            auditor.noted(
+                "http.change", "asked", {"path": request.path}, sync=True, who=who_of(request)
+            )
         except OSError as error:
             raise Refused(503, f"the audit log cannot be written: {error}") from error
         self._is_written_down = True
@@ -112,6 +118,9 @@ class ApiCall:
     def attempt(self) -> Page:
         """NotYet where it has to be tried again."""
         try:
+            if not self._is_allowed:
+                check_route(self._broker, self._request)
+                self._is_allowed = True
             self._write_down()
             if self._retried is None:
                 path = self._request.path.removeprefix(PREFIX)
@@ -126,6 +135,14 @@ class ApiCall:
         return content if isinstance(content, Page) else json_page(200, content)
 
 
+def who_of(request: HttpRequest) -> dict[str, str]:
+    """For the audit log."""
+    asker = request.asker
+    if asker.principal is None:
+        return {}
+    return {"principal": str(asker.principal), "host": asker.host}
+
+
 def _dispatch(broker: Broker, request: HttpRequest, parts: list[str], *, is_routed: bool) -> object:
     calls: Mapping[str, Callable[[], object]]
     match parts:
@@ -138,7 +155,7 @@ def _dispatch(broker: Broker, request: HttpRequest, parts: list[str], *, is_rout
         case ["topics", topic, "compact"]:
             calls = {"POST": lambda: _compact(broker, topic, request)}
         case ["tickets", number]:
-            calls = {"GET": lambda: _ticket(broker, number)}
+            calls = {"GET": lambda: _ticket(broker, request, number)}
         case ["cleaner", "history"]:
             calls = {"GET": lambda: _history(broker, request)}
         case _:
@@ -215,20 +232,23 @@ def _compact(broker: Broker, topic: str, request: HttpRequest) -> object:
     return {"tickets": [ticket_json(each) for each in tickets]}
 
 
-def _ticket(broker: Broker, number: str) -> object:
+def _ticket(broker: Broker, request: HttpRequest, number: str) -> object:
     is_number = number.isascii() and number.isdecimal() and len(number) <= 18
     ticket = broker.cleaning.tickets.get(int(number)) if is_number else None
-    if ticket is None:
+    if ticket is None or not request.asker.sees_topic(ticket.topic_partition.topic):
         raise Refused(404, f"there is no ticket {number}")
     return ticket_json(ticket)
 
 
 def _history(broker: Broker, request: HttpRequest) -> object:
     topic = request.query.get("topic")
+    if topic is not None:
+        need_on_topic(broker, request.asker, AclOperation.DESCRIBE, topic)
     partitions = [
         each
         for each in (broker.partitions if topic is None else _hosted(broker, topic))
         if _is_wanted(each.topic_partition, request.query.get("partition"))
+        and request.asker.sees_topic(each.topic_partition.topic)
     ]
     runs = [run for partition in partitions for run in history_json(broker.cleaning, partition)]
     runs.sort(key=lambda run: -int(run["ended_ms"]))

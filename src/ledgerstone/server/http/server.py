@@ -19,6 +19,7 @@ from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequen
 from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import parse_qsl
 
+from ledgerstone.server.http.asker import ANYBODY, Asker
 from ledgerstone.server.throttle import LogThrottle, shown
 
 _LOG: Final = logging.getLogger(__name__)
@@ -66,6 +67,7 @@ class HttpRequest(NamedTuple):
     query: Mapping[str, str]
     headers: Mapping[str, str]  # by lower-case name
     body: bytes = b""
+    asker: Asker = ANYBODY
 
 
 class Stream(NamedTuple):
