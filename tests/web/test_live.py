@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ledgerstone.server.http.asker import Asker
 from ledgerstone.web import live
 from ledgerstone.web.live import Live, frame
 
@@ -21,7 +22,7 @@ class Stage:
         self.rests = 0
         self.live = Live(self._render, self._tick, self._rest)
 
-    def _render(self, name: str) -> str:
+    def _render(self, name: str, asker: Asker) -> str:
         self.made.append(name)
         return self.texts[name]
 

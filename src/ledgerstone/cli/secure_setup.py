@@ -1,5 +1,7 @@
 """`ledgerstone up --secure`: a broker with TLS, a login and ACLs, for development. Grade S.
 
+The page has the same certificate and the same users.
+
 Everything is in `secure` below the data: an authority of its own, the broker's key, the admin's
 password, and files that clients take as they are. What is there is used again, so that clients
 keep working; what lacks is made. A file with a secret in it has mode 0600, or the start ends.
@@ -75,14 +77,18 @@ class SecureSetup:
             _write(self.directory / name, text.encode())
 
 
-def set_up(data: Path, listen: str, clock: Clock, dice: Dice) -> SecureSetup:
+def set_up(
+    data: Path, listen: str, clock: Clock, dice: Dice, *, http: str | None = None
+) -> SecureSetup:
+    """`listen` and `http` are where the broker is reached: HOST:PORT."""
     # Clients need paths that hold wherever they run.
     directory = data.absolute() / SECURE
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     for path in directory.iterdir():
         _check_mode(path)
     authority = _authority(directory, clock.now_ms())
-    _broker_key(directory, authority, _hosts(listen), clock.now_ms())
+    addresses = [listen, *(() if http is None else (http.rpartition("://")[2],))]
+    _broker_key(directory, authority, _hosts(addresses), clock.now_ms())
     password_file = directory / "admin.password"
     is_new = not password_file.exists()
     if is_new:
@@ -111,10 +117,10 @@ def _broker_key(
     _write(path, issue(authority, "ledgerstone", hosts, now_ms).pem)
 
 
-def _hosts(listen: str) -> list[str]:
+def _hosts(addresses: list[str]) -> list[str]:
     """What clients may call this broker."""
-    host = listen.rpartition(":")[0].strip("[]")
-    own = [] if host in ("", "0.0.0.0", "::") else [host]
+    hosts = [each.rpartition(":")[0].strip("[]") for each in addresses]
+    own = [each for each in hosts if each not in ("", "0.0.0.0", "::")]
     return list(dict.fromkeys(["localhost", "127.0.0.1", "::1", socket.gethostname(), *own]))
 
 

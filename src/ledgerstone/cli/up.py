@@ -37,8 +37,8 @@ def up(
         bool,
         typer.Option(
             "--secure",
-            help="For development: TLS with an authority of its own, a login for `admin`, ACLs. "
-            "Files for clients are in DATA/secure.",
+            help="For development: TLS with an authority of its own, a login for `admin`, ACLs; "
+            "--http is https. Files for clients are in DATA/secure.",
         ),
     ] = False,
     http: Annotated[str | None, typer.Option(help="HOST:PORT for web page, API, metrics.")] = None,
@@ -77,6 +77,8 @@ def up(
     if data is not None:
         overrides.append(f"log.dirs={data}")
     if http is not None:
+        # A scheme that is named goes before.
+        http = f"https://{http}" if secure and "://" not in http else http
         overrides.append(f"ledgerstone.http.listener={http}")
     if http_readonly:
         overrides.append("ledgerstone.http.readonly=true")
@@ -86,7 +88,7 @@ def up(
         raise typer.BadParameter(str(error), param_hint="--config") from error
     _raise_descriptor_limit()
     try:
-        setup = _secure_setup(data, listen or DEFAULT_ADDRESS) if secure else None
+        setup = _secure_setup(data, listen or DEFAULT_ADDRESS, http) if secure else None
         # Behind them the user's own, which so go before.
         overrides = [*(() if setup is None else setup.overrides), *overrides]
         loaded = load_broker_config(
@@ -100,13 +102,13 @@ def up(
         raise typer.Exit(_EXIT_REFUSED) from error
 
 
-def _secure_setup(data: Path | None, listen: str) -> "SecureSetup":
+def _secure_setup(data: Path | None, listen: str, http: str | None) -> "SecureSetup":
     if data is None:
         raise ConfigError("--data", "", "must be set with --secure: keys are kept below it")
     from ledgerstone.cli.secure_setup import set_up
     from ledgerstone.system import SystemClock, SystemDice
 
-    return set_up(data, listen, SystemClock(), SystemDice())
+    return set_up(data, listen, SystemClock(), SystemDice(), http=http)
 
 
 def _announce(running: "RunningBroker", token: str, setup: "SecureSetup | None") -> None:
@@ -121,6 +123,11 @@ def _announce(running: "RunningBroker", token: str, setup: "SecureSetup | None")
         # The password is shown when it is made, and is in a file from then on.
         shown = setup.password if setup.is_new else "as before"
         typer.echo(f"ledgerstone secure user=admin password={shown} files={setup.directory}")
+        if running.http_address is not None:
+            typer.echo(
+                f"ledgerstone login {running.http_address}/login as admin; "
+                f"browsers trust the page once they trust {setup.directory / 'ca.pem'}"
+            )
     sys.stdout.flush()
 
 

@@ -116,6 +116,12 @@ class _Section:
                 denied |= rules.denied
         return allowed, denied
 
+    def __iter__(self) -> Iterator[Acl]:
+        for patterns in (self.literals, self.prefixes):
+            for by_host in patterns.values():
+                for rules in by_host.values():
+                    yield from rules
+
     def acls_for(self, host: str) -> Iterator[Acl]:
         for patterns in (self.literals, self.prefixes):
             for by_host in patterns.values():
@@ -199,3 +205,9 @@ class AclIndex:
             section = self._sections.get((each, resource_type))
             if section is not None:
                 yield from section.acls_for(host)
+
+    def about(self, principal: str) -> Iterator[Acl]:
+        """Those that speak of the principal, of any type and for any host."""
+        for who, resource_type in list(self._sections):
+            if who in (principal, EVERYBODY):
+                yield from self._sections[who, resource_type]

@@ -9,6 +9,7 @@ from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Mapping
 from typing import Final, NamedTuple
+from urllib.parse import urlsplit
 
 from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.security.passwords import NamedPassword
@@ -65,6 +66,15 @@ def cookie_in(headers: Mapping[str, str], name: str) -> str | None:
         if equals and key == name:
             return value
     return None
+
+
+def is_own_page(headers: Mapping[str, str]) -> bool:
+    """Whether a form comes from a page of ours: browsers say so in one of two headers. A page that
+    hides where it is from says `null`, and is somebody else's."""
+    origin = headers.get("origin")
+    if origin is None:
+        return headers.get("sec-fetch-site") == "same-origin"
+    return bool(headers.get("host")) and urlsplit(origin).netloc == headers.get("host")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

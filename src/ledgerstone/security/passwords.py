@@ -75,7 +75,9 @@ class Passwords:
 
     def is_remembered(self, given: NamedPassword, now_ms: int) -> bool:
         found = self._remembered.get(self.key_of(given))
-        return found is not None and now_ms < found.until_ms and found.keys == self.keys_of(given.name)
+        return (
+            found is not None and now_ms < found.until_ms and found.keys == self.keys_of(given.name)
+        )
 
     def remember(self, given: NamedPassword, now_ms: int) -> None:
         """One that was right."""

@@ -8,6 +8,7 @@ all output goes through `wording.visible` first.
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
+from ledgerstone.server.http.asker import ANYBODY, Asker
 from ledgerstone.web import wording
 from ledgerstone.web.assets import Assets
 from ledgerstone.web.peers import PeerWatch
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 
 class PageFacts(NamedTuple):
-    """The `page` of every template. Fragments are rendered once for all readers, so for them
-    `may_write` is never true and `csrf` is empty."""
+    """The `page` of every template. Fragments are rendered once for all readers with the same
+    rights, so for them `may_write` is never true and `csrf` is empty."""
 
     path: str
     now_ms: int
@@ -36,6 +37,9 @@ class PageFacts(NamedTuple):
     why_not: str = ""  # why nothing can be changed here
     csrf: str = ""
     notice: str = ""  # what an action has just done
+    principal: str = ""  # who is logged in
+    has_session: bool = False  # and can log out
+    asker: Asker = ANYBODY
 
 
 class Renderer:

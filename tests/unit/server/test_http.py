@@ -36,6 +36,9 @@ class Echo:
     def opened(self, port: int, *, is_local: bool) -> None:
         self.port, self.is_local = port, is_local
 
+    def is_asset(self, path: str) -> bool:
+        return False
+
     def is_question(self, path: str) -> bool:
         return path == "/question"
 

@@ -344,9 +344,7 @@ def _supplements(broker: Broker, erasure_id: str, request: HttpRequest) -> objec
     return {"supplements": [json.loads(each.document) for each in erasure.supplements]}
 
 
-def _supplement(
-    broker: Broker, erasure_id: str, number: str, request: HttpRequest
-) -> object:
+def _supplement(broker: Broker, erasure_id: str, number: str, request: HttpRequest) -> object:
     for each in _find(broker, erasure_id, request.asker).supplements:
         if str(each.number) == number:
             return Page(200, each.document, "application/json")

@@ -2,8 +2,8 @@
 
 Whoever is asked passes the call on over the connections between brokers, and gives back what it is
 told. Who calls is found out where the call arrives first, and goes along: the broker that answers
-knows which topic an erasure is of, and so decides what they may. A change whose answer got lost is not
-sent twice: the caller is told to look.
+knows which topic an erasure is of, and so decides what they may. A change whose answer got lost is
+not sent twice: the caller is told to look.
 """
 
 from base64 import b64encode

@@ -15,7 +15,7 @@ from ledgerstone.server.http.route_rights import (
     no_topic,
     rule_for,
 )
-from ledgerstone.server.http.server import HttpRequest
+from ledgerstone.server.http.server import BadRequest, HttpRequest, Page
 
 _TOPIC = AclResourceType.TOPIC
 
@@ -32,6 +32,19 @@ def check_route(broker: Broker, request: HttpRequest) -> None:
             raise Refused(405, f"{request.path} takes {other}")
         raise Refused(404, f"there is no {request.path}")
     check_rule(broker, asker, found.rule, dict(found.parts))
+
+
+def shown_to(broker: Broker, request: HttpRequest, page: Page) -> Page:
+    """What of a monitor's page its asker is shown. That it is not ready is for everybody; why not
+    names topics, and is for who may describe the cluster."""
+    try:
+        check_route(broker, request)
+    except Refused as error:
+        raise BadRequest(error.status, str(error)) from None
+    if request.path == "/readyz" and not request.asker.sees_cluster:
+        first = page.body.partition("\n")[0] if isinstance(page.body, str) else ""
+        return page._replace(body=f"{first}\n")
+    return page
 
 
 def check_fragment(broker: Broker, asker: Asker, kind: str, argument: str) -> None:

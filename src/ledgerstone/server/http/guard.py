@@ -48,7 +48,9 @@ def _topic(broker: Broker, topic: str, asker: Asker) -> object:
     found = [partition_json(cleaning, near, each) for each in _hosted(broker, topic)]
     for each in found:
         for about_groups in ("holds", "margins", "missed"):
-            each[about_groups] = [row for row in each[about_groups] if asker.sees_group(row["group"])]
+            each[about_groups] = [
+                row for row in each[about_groups] if asker.sees_group(row["group"])
+            ]
     return {"partitions": found}
 
 

@@ -223,7 +223,9 @@ def denial(
             return None
     if asker.may(rule.operation, resource, name):
         return None
-    return Denial(403, may_not(asker, rule.operation, resource, name), rule.operation, resource, name)
+    return Denial(
+        403, may_not(asker, rule.operation, resource, name), rule.operation, resource, name
+    )
 
 
 def no_topic(name: str) -> str:
@@ -234,8 +236,6 @@ def no_group(name: str) -> str:
     return f"there is no group {name[:260]}"
 
 
-def may_not(
-    asker: Asker, operation: AclOperation, resource: AclResourceType, name: str
-) -> str:
+def may_not(asker: Asker, operation: AclOperation, resource: AclResourceType, name: str) -> str:
     what = "the cluster" if resource is AclResourceType.CLUSTER else f"{resource.name} {name[:260]}"
     return f"{asker.principal} may not {operation.name} {what}"

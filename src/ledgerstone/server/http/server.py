@@ -5,7 +5,8 @@ were handed in; nothing here knows a broker. What changes something is taken onl
 not called read-only: from a program that carries the token, which no web page has; or, where the
 port is bound to this machine, from any program (a web page cannot send JSON here without being
 asked first) or a form that the site vouches for. Whoever asks for anything without the token must
-call this port by a name of its own, so that a foreign page cannot reach it through another.
+call this port by a name of its own, so that a foreign page cannot reach it through another. Where
+there is an authorizer, a `Door` finds out who asks, and all of them need rights instead.
 """
 
 import asyncio
@@ -16,11 +17,16 @@ import logging
 import socket
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol
-from urllib.parse import parse_qsl
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from urllib.parse import parse_qsl, urlsplit
 
 from ledgerstone.server.http.asker import ANYBODY, Asker
 from ledgerstone.server.throttle import LogThrottle, shown
+
+if TYPE_CHECKING:
+    import ssl
+
+    from ledgerstone.server.http.tls_accepting import TlsAccepting
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -35,6 +41,13 @@ MAX_CONNECTIONS: Final = 256
 TURNED_AWAY_S: Final = 1.0
 # What a reader of events gets to take the next one, once its socket is full.
 SLOW_READER_S: Final = 10.0
+# A name, a password, and where to go next.
+MAX_LOGIN_BYTES: Final = 64 << 10
+LOGIN: Final = "/login"
+LOGOUT: Final = "/logout"
+EVENTS: Final = "/events"
+API: Final = "/api/"
+_HSTS: Final = ("Strict-Transport-Security", "max-age=31536000")
 _JSON: Final = "application/json"
 _FORM: Final = "application/x-www-form-urlencoded"
 _REASONS: Final = {
@@ -42,6 +55,7 @@ _REASONS: Final = {
     303: "See Other",
     304: "Not Modified",
     400: "Bad Request",
+    401: "Unauthorized",
     403: "Forbidden",
     404: "Not Found",
     405: "Method Not Allowed",
@@ -49,6 +63,7 @@ _REASONS: Final = {
     411: "Length Required",
     413: "Content Too Large",
     415: "Unsupported Media Type",
+    429: "Too Many Requests",
     500: "Internal Server Error",
     503: "Service Unavailable",
 }
@@ -93,9 +108,42 @@ Api = Callable[[HttpRequest], Page | SlowPage | None]
 
 
 class BadRequest(Exception):
-    def __init__(self, status: int, reason: str) -> None:
+    def __init__(self, status: int, reason: str, headers: tuple[tuple[str, str], ...] = ()) -> None:
         super().__init__(reason)
         self.status = status
+        self.headers = headers
+
+
+class Line(NamedTuple):
+    """What a request came over. The certificate is the other side's, if it showed one."""
+
+    host: str
+    is_secure: bool = False
+    certificate: bytes | None = None
+
+
+class Rerouted(NamedTuple):
+    """Answered by the page of another request, under a status of its own."""
+
+    request: HttpRequest
+    status: int
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class Door(Protocol):
+    """Finds out who asks, where they are asked for rights."""
+
+    def opened(self, port: int) -> None: ...
+
+    async def admit(self, request: HttpRequest, line: Line) -> HttpRequest:
+        """The request with its asker; BadRequest for who must log in first."""
+        ...
+
+    async def answer(self, request: HttpRequest, line: Line) -> Page | Rerouted | None:
+        """Logins; None for all else."""
+        ...
+
+    def stop(self) -> None: ...
 
 
 class Site(Protocol):
@@ -103,6 +151,9 @@ class Site(Protocol):
 
     def opened(self, port: int, *, is_local: bool) -> None:
         """Where it is reached; not `is_local` where other machines may."""
+
+    def is_asset(self, path: str) -> bool:
+        """Whether it is a file of the pages, which everybody may have."""
 
     def is_question(self, path: str) -> bool:
         """Whether a form sent there only asks: who may read may send it."""
@@ -126,9 +177,12 @@ class HttpServer:
         is_readonly: bool = False,
         host_names: Sequence[str] = (),
         reads_only: Callable[[str], bool] = lambda path: False,
+        door: Door | None = None,
+        check_route: Callable[[HttpRequest, Page], Page] = lambda request, page: page,
     ) -> None:
-        """`host_names` are those that people and monitors may call this port by, beside addresses;
-        `*` is any."""
+        """`door` is there where there is an authorizer; `check_route` then decides what of a
+        monitor's page is shown. `host_names` are those that people and monitors may call this
+        port by, beside addresses; `*` is any."""
         self._routes = routes
         self._api = api
         self._site = site
@@ -137,7 +191,9 @@ class HttpServer:
         self._throttle = LogThrottle()
         # Of a path: whether a POST to it changes nothing.
         self._reads_only = reads_only
-        self._server: asyncio.Server | None = None
+        self._door = door
+        self._check_route = check_route
+        self._server: asyncio.Server | TlsAccepting | None = None
         self._connection_count = 0
         self._is_local = False
         # By the task of its connection: the one that sends the frames.
@@ -145,13 +201,25 @@ class HttpServer:
         # One at a time: pages must not take the threads that sync files.
         self._job_turn = asyncio.Semaphore(1)
 
-    async def start(self, sock: socket.socket) -> tuple[str, int]:
-        """Serves a socket that listens already; returns its address."""
+    async def start(
+        self, sock: socket.socket, tls: Callable[[], "ssl.SSLContext"] | None = None
+    ) -> tuple[str, int]:
+        """Serves a socket that listens already; returns its address. `tls` has the context of a
+        new connection."""
         address = sock.getsockname()
         self._is_local = ipaddress.ip_address(address[0]).is_loopback
         if self._site is not None:
             self._site.opened(address[1], is_local=self._is_local)
-        self._server = await asyncio.start_server(self._serve, sock=sock, limit=MAX_HEAD_BYTES)
+        if self._door is not None:
+            self._door.opened(address[1])
+        if tls is None:
+            self._server = await asyncio.start_server(self._serve, sock=sock, limit=MAX_HEAD_BYTES)
+        else:
+            # A plain port does without it.
+            from ledgerstone.server.http.tls_accepting import TlsAccepting
+
+            self._server = TlsAccepting(sock, tls, self._serve)
+            self._server.start()
         return address[0], address[1]
 
     async def stop(self) -> None:
@@ -162,6 +230,8 @@ class HttpServer:
             if self._streams:
                 await asyncio.wait(list(self._streams), timeout=READ_TIMEOUT_S)
             await self._server.wait_closed()
+        if self._door is not None:
+            self._door.stop()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._connection_count += 1
@@ -180,22 +250,30 @@ class HttpServer:
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError, TimeoutError):
-            method = ""
+            method, line = "", _line_of(writer)
+            common: tuple[tuple[str, str], ...] = ()
             try:
                 async with asyncio.timeout(READ_TIMEOUT_S):
                     request = await _read_head(reader)
+                    if line.is_secure and _name_in(request.headers.get("host", "")) != "localhost":
+                        # It would hold for whatever else is served on this machine.
+                        common = (_HSTS,)
                     self._check_host(request)
+                    if self._door is not None:
+                        request = await self._door.admit(request, line)
                     if request.method == "POST":
                         size = _body_size(request.headers)
                         # Before the body: who may not change anything costs no memory.
-                        self._check_may_send(request)
+                        self._check_may_send(request, size)
                         request = request._replace(body=await _read_body(reader, size))
-                method, page = request.method, await self._answer(request)
+                method, page = request.method, await self._answer(request, line)
             except BadRequest as error:
-                page = Page(error.status, f"{error}\n")
+                page = Page(error.status, f"{error}\n", headers=error.headers)
             if isinstance(page, Stream):
+                page = page._replace(headers=(*page.headers, *common))
                 await self._stream(reader, writer, page)
             else:
+                page = page._replace(headers=(*page.headers, *common))
                 writer.write(_encode(page, with_body=method != "HEAD"))
                 async with asyncio.timeout(READ_TIMEOUT_S):
                     await writer.drain()
@@ -221,13 +299,24 @@ class HttpServer:
         elif isinstance(failure, Exception) and not isinstance(failure, OSError):
             _LOG.error("stream failed", exc_info=failure)
 
-    async def _answer(self, request: HttpRequest) -> Page | Stream:
+    async def _answer(self, request: HttpRequest, line: Line) -> Page | Stream:
         if request.method not in ("GET", "HEAD", "POST"):
             return Page(405, "only GET, HEAD and POST\n")
+        if self._door is None:
+            return await self._answer_admitted(request)
+        answer = await self._door.answer(request, line)
+        if not isinstance(answer, Rerouted):
+            return await self._answer_admitted(request) if answer is None else answer
+        page = await self._answer_admitted(answer.request)
+        if isinstance(page, Page) and page.status == 200:
+            page = page._replace(status=answer.status, headers=(*page.headers, *answer.headers))
+        return page
+
+    async def _answer_admitted(self, request: HttpRequest) -> Page | Stream:
         page: Page | Stream | None
         try:
             route = self._routes.get(request.path) if request.method != "POST" else None
-            page = await self._made(route()) if route is not None else None
+            page = await self._monitored(request, route) if route is not None else None
             if page is None and self._api is not None:
                 answer = self._api(request)
                 page = None if answer is None else await self._made(answer)
@@ -246,6 +335,13 @@ class HttpServer:
         if request.path in self._routes:
             return Page(405, "only GET and HEAD\n")
         return Page(404, "try " + " ".join(sorted(self._routes)) + "\n")
+
+    async def _monitored(self, request: HttpRequest, route: Callable[[], Page | SlowPage]) -> Page:
+        if self._door is not None:
+            # Before it is made: who may not have it is not to cost what it costs.
+            self._check_route(request, Page(200, ""))
+        page = await self._made(route())
+        return page if self._door is None else self._check_route(request, page)
 
     async def _seen(self, site: Site, request: HttpRequest) -> Page | Stream | None:
         seen = site.answer(request)
@@ -282,13 +378,37 @@ class HttpServer:
                 return functools.partial(page.throw, error)
         return functools.partial(page.send, result)
 
-    def _check_may_send(self, request: HttpRequest) -> None:
+    def _check_may_send(self, request: HttpRequest, size: int) -> None:
         """A form that only asks may come from whoever may read; the rest changes something."""
         site = self._site
+        if self._door is not None:
+            self._check_admitted_may_send(request, size)
+            return
         if site is None or _content_type(request) != _FORM or not site.is_question(request.path):
             self._check_may_change(request)
             return
         site.check_form(request)
+
+    def _check_admitted_may_send(self, request: HttpRequest, size: int) -> None:
+        """Of somebody who is known; rights are looked at later. Programs send JSON, which no page
+        can without being asked first, and say who they are in each request: a cookie does not
+        count there. Pages send forms, and each has a secret in it."""
+        path, content_type = request.path, _content_type(request)
+        wanted = _JSON if path.startswith(API) else _FORM
+        if content_type != wanted:
+            raise BadRequest(415, f"Content-Type must be {wanted}")
+        if path in (LOGIN, LOGOUT):
+            if size > MAX_LOGIN_BYTES:
+                raise BadRequest(413, f"a login has at most {MAX_LOGIN_BYTES} bytes")
+            return
+        is_question = self._site is not None and self._site.is_question(path)
+        if self._is_readonly and not is_question and not self._reads_only(path):
+            raise BadRequest(403, "nothing is changed through this port: ledgerstone.http.readonly")
+        origin = request.headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+            raise BadRequest(403, "this was not sent by a page of this broker")
+        if wanted == _FORM and not request.asker.csrf:
+            raise BadRequest(403, "whoever sends a form has to log in")
 
     def _check_host(self, request: HttpRequest) -> None:
         """A page of somebody else can have its own name point here, and then reads what a browser
@@ -325,6 +445,13 @@ class HttpServer:
             self._site.check_form(request)
         elif content_type != _JSON:
             raise BadRequest(415, "Content-Type must be application/json")
+
+
+def _line_of(writer: asyncio.StreamWriter) -> Line:
+    peer = writer.get_extra_info("peername")
+    host = peer[0] if peer else ""
+    tls = writer.get_extra_info("ssl_object")
+    return Line(host) if tls is None else Line(host, True, tls.getpeercert(binary_form=True))
 
 
 async def _pump(writer: asyncio.StreamWriter, stream: Stream) -> None:
