@@ -18,7 +18,7 @@ def _text(rendered_facts: object, template: str) -> str:
 
 
 def test_overview_shows_leader_epoch_and_voters() -> None:
-    rendered = overview_fragment(lone_node(), "")
+    rendered = overview_fragment(lone_node(), "", ANYBODY)
 
     text = _text(rendered.facts, rendered.template)
 

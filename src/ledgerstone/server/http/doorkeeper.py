@@ -149,11 +149,10 @@ class Doorkeeper:
         )
 
     def _bearer(self, request: HttpRequest, said: BearerToken, line: Line) -> Asker:
-        """The token of the start, from this machine only; else one of the issuer."""
+        """The token of the start, from this machine only; else one of the issuer. Neither can be
+        guessed, so that others who try are no reason to refuse a right one."""
         if self._site is not None and self._site.has_token(request) and _is_loopback(line.host):
             return Asker(principal=LOCAL_ADMIN, host=line.host)
-        now_ms = self._broker.clock.monotonic_ms()
-        self._work.begin(None, line.host, now_ms)
         if self._token_rules:
             # Takes cryptography with it, which a broker without tokens does without.
             from ledgerstone.security.jws import BadToken
@@ -164,9 +163,9 @@ class Doorkeeper:
                     valid = validate_token(said.token, rules, self._broker.clock.now_ms())
                 except BadToken:
                     continue
-                self._work.rates.succeeded(None, line.host, now_ms)
                 asker = self._plain_asker(Principal("User", valid.name), line)
                 return replace(asker, is_valid=partial(self._is_before, valid.expires_ms))
+        self._work.begin(None, line.host, self._broker.clock.monotonic_ms())
         self._work.failed(line.host, "BEARER", "the token does not do")
         raise self._unauthorized("the token does not do")
 
@@ -197,11 +196,9 @@ class Doorkeeper:
         """The address that was printed at the start: its token becomes a session."""
         bearer = {"authorization": f"Bearer {request.query['token']}"}
         asked = request._replace(headers=bearer)
-        now_ms = self._broker.clock.monotonic_ms()
-        self._work.begin(None, line.host, now_ms)
         if self._site is None or not self._site.has_token(asked) or not _is_loopback(line.host):
+            self._work.begin(None, line.host, self._broker.clock.monotonic_ms())
             raise BadRequest(403, "this token is not valid since the last start, or not from here")
-        self._work.rates.succeeded(None, line.host, now_ms)
         kept = {name: text for name, text in request.query.items() if name not in _KEY_FIELDS}
         where = "/" + request.path.lstrip("/") + (f"?{urlencode(kept)}" if kept else "")
         cookie = self._sessions.open(LOCAL_ADMIN, request)

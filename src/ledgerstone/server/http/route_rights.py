@@ -237,5 +237,6 @@ def no_group(name: str) -> str:
 
 
 def may_not(asker: Asker, operation: AclOperation, resource: AclResourceType, name: str) -> str:
-    what = "the cluster" if resource is AclResourceType.CLUSTER else f"{resource.name} {name[:260]}"
-    return f"{asker.principal} may not {operation.name} {what}"
+    words = resource.name.lower().replace("_", " ")
+    what = "the cluster" if resource is AclResourceType.CLUSTER else f"{words} {name[:260]}"
+    return f"{asker.principal} has no right {operation.name} on {what}"
