@@ -14,6 +14,7 @@ from ledgerstone.cleaner.history import Run
 from ledgerstone.cleaner.why import FOR_TOMBSTONES, first_shut, gates
 from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.replication.partition import Partition
+from ledgerstone.security.acl import AclOperation
 from ledgerstone.server.anatomy.queue import (
     QueueRow,
     RunningRow,
@@ -51,7 +52,7 @@ def cleaner_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str])
     compacted = [
         p.topic_partition.topic
         for p in broker.partitions
-        if p.log.config.compacts and asker.sees_topic(p.topic_partition.topic)
+        if p.log.config.compacts and asker.may_on_topic(AclOperation.ALTER, p.topic_partition.topic)
     ]
     topics = sorted(name for name in dict.fromkeys(compacted) if not is_internal(name))
     why = request.query.get("why")
