@@ -66,10 +66,7 @@ def up(
     waits for, and a stop hands over what it leads."""
     if supervisor is not None:
         die_with_parent(supervisor)
-    if log_format not in ("text", "json"):
-        raise typer.BadParameter("must be text or json", param_hint="--log-format")
-    if clock not in ("real", "virtual"):
-        raise typer.BadParameter("must be real or virtual", param_hint="--clock")
+    _check_choices(log_format, clock)
     _configure_logging(log_format, log_level)
     overrides = list(override or [])
     if listen is not None and not secure:
@@ -77,7 +74,6 @@ def up(
     if data is not None:
         overrides.append(f"log.dirs={data}")
     if http is not None:
-        # A scheme that is named goes before.
         http = f"https://{http}" if secure and "://" not in http else http
         overrides.append(f"ledgerstone.http.listener={http}")
     if http_readonly:
@@ -100,6 +96,13 @@ def up(
     except ConfigError as error:
         typer.echo(f"ledgerstone: {error}", err=True)
         raise typer.Exit(_EXIT_REFUSED) from error
+
+
+def _check_choices(log_format: str, clock: str) -> None:
+    if log_format not in ("text", "json"):
+        raise typer.BadParameter("must be text or json", param_hint="--log-format")
+    if clock not in ("real", "virtual"):
+        raise typer.BadParameter("must be real or virtual", param_hint="--clock")
 
 
 def _secure_setup(data: Path | None, listen: str, http: str | None) -> "SecureSetup":

@@ -401,6 +401,14 @@ def exposed_listeners(config: BrokerConfig) -> Iterator[str]:
                 f"listeners: {listener} has no TLS ({protocol.name}) and is reachable from other "
                 "machines: whoever is on the way can read and change what is sent"
             )
+    page = config.ledgerstone_http_listener
+    if page is None or config.ledgerstone_http_tls or is_loopback(page.host):
+        return
+    if config.authorizer_class_name:
+        yield (
+            "ledgerstone.http.listener: it has no TLS, so other machines cannot log in there and "
+            "only get its health; https://host:port lets them"
+        )
 
 
 assert all(name in BROKER_KEYS for name in _PLAIN.values())

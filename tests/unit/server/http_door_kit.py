@@ -14,7 +14,7 @@ from ledgerstone.security.acl import Acl, AclOperation, AclResourceType
 from ledgerstone.security.plain import PlainClient
 from ledgerstone.server.http.asker import Asker
 from ledgerstone.server.http.doorkeeper import Doorkeeper
-from ledgerstone.server.http.server import BadRequest, HttpRequest, Line, Page, Rerouted
+from ledgerstone.server.http.server import BadRequest, HttpLine, HttpRequest, Page, Rerouted
 from ledgerstone.web.access import Access
 from ledgerstone.web.site import PageSite
 from tests.kit.in_process import ADDRESS, InProcess
@@ -22,8 +22,8 @@ from tests.unit.server.login_kit import LISTENER, SASL, connect, log_in
 
 TOKEN = "00112233445566778899aabbccddeeff"
 PORT = 8080
-HERE = Line("127.0.0.1")
-THERE = Line("192.0.2.7", is_secure=True)
+HERE = HttpLine("127.0.0.1")
+THERE = HttpLine("192.0.2.7", is_secure=True)
 AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:alice",
@@ -78,16 +78,18 @@ class Visit:
         return HttpRequest(method, path, pairs, given, body)
 
     async def admitted(
-        self, path: str, headers: dict[str, str] | None = None, line: Line = HERE
+        self, path: str, headers: dict[str, str] | None = None, line: HttpLine = HERE
     ) -> Asker:
         asked = self.request("GET", path, headers or {}, b"")
         return (await self.door.admit(asked, line)).asker
 
-    def asker(self, path: str, headers: dict[str, str] | None = None, line: Line = HERE) -> Asker:
+    def asker(
+        self, path: str, headers: dict[str, str] | None = None, line: HttpLine = HERE
+    ) -> Asker:
         return asyncio.run(self.admitted(path, headers, line))
 
     def refusal(
-        self, path: str, headers: dict[str, str] | None = None, line: Line = HERE
+        self, path: str, headers: dict[str, str] | None = None, line: HttpLine = HERE
     ) -> BadRequest:
         try:
             asker = self.asker(path, headers, line)
@@ -96,7 +98,7 @@ class Visit:
         raise AssertionError(f"{path} lets in {asker}")
 
     def sent(
-        self, path: str, fields: dict[str, str], headers: dict[str, str], line: Line = HERE
+        self, path: str, fields: dict[str, str], headers: dict[str, str], line: HttpLine = HERE
     ) -> Page | Rerouted | None:
         """A form, through the door and to it."""
 
@@ -107,7 +109,7 @@ class Visit:
         return asyncio.run(send())
 
     def log_in(
-        self, name: str, password: str, line: Line = HERE, **fields: str
+        self, name: str, password: str, line: HttpLine = HERE, **fields: str
     ) -> Page | Rerouted | None:
         given = {"username": name, "password": password, **fields}
         return self.sent("/login", given, OWN, line)

@@ -13,7 +13,7 @@ from ledgerstone.security.web_sessions import IDLE_MS, LONGEST_MS
 from ledgerstone.server.http.asker import LOCAL_ADMIN
 from ledgerstone.server.http.door_settings import trusted_proxy
 from ledgerstone.server.http.login_work import MOST_IN_WORK
-from ledgerstone.server.http.server import BadRequest, Line, Page, Rerouted
+from ledgerstone.server.http.server import BadRequest, HttpLine, Page, Rerouted
 from tests.kit.certificates import Authority
 from tests.kit.in_process import InProcess
 from tests.kit.tokens import AUDIENCE, ISSUER, Issuer
@@ -32,7 +32,7 @@ from tests.unit.server.http_door_kit import (
 from tests.unit.server.login_kit import add_user
 
 CLOCK = "/api/v1/clock"
-OPEN_LINE = Line("192.0.2.7")
+OPEN_LINE = HttpLine("192.0.2.7")
 
 
 @pytest.fixture
@@ -219,7 +219,7 @@ def test_certificate_names_its_owner_by_the_rules() -> None:
     visit, authority = Visit(machine), Authority()
     from cryptography.hazmat.primitives.serialization import Encoding
 
-    def line(name: str) -> Line:
+    def line(name: str) -> HttpLine:
         der = authority.issue(name).certificate.public_bytes(Encoding.DER)
         return replace_line(der)
 
@@ -228,7 +228,7 @@ def test_certificate_names_its_owner_by_the_rules() -> None:
     assert str(visit.asker(CLOCK, basic("bob", "s"), line("dora")).principal) == "User:bob"
 
 
-def replace_line(certificate: bytes) -> Line:
+def replace_line(certificate: bytes) -> HttpLine:
     return THERE._replace(certificate=certificate)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ledgerstone.server.http import server as http
+from ledgerstone.server.http import wire
 from ledgerstone.server.http.server import (
     BadRequest,
     HttpRequest,
@@ -419,6 +420,6 @@ def test_stream_is_asked_for_with_get_alone() -> None:
 
 def test_header_never_holds_a_line_end() -> None:
     with pytest.raises(AssertionError):
-        http._encode(
+        wire.encode_page(
             Page(200, "", headers=(("Location", "/x\r\nSet-Cookie: a=b"),)), with_body=True
         )

@@ -11,7 +11,7 @@ from ledgerstone.security.authorizer import Authorizer
 from ledgerstone.security.principal import Principal
 from ledgerstone.server.http import api, monitor
 from ledgerstone.server.http.asker import ANYBODY, Asker
-from ledgerstone.server.http.route_rights import ROUTE_RIGHTS, Denial, denial, rule_for
+from ledgerstone.server.http.route_rights import ROUTE_RIGHTS, RouteDenial, denial, rule_for
 from ledgerstone.web.views import FRAGMENTS, LOGIN_ROUTES, ROUTES
 from tests.kit.in_process import InProcess
 
@@ -104,7 +104,7 @@ def asker(*acls: tuple[AclOperation, AclResourceType, str]) -> Asker:
     return Asker(principal=ANN, rights=authorizer.rights_of(ANN, "10.0.0.1"))
 
 
-def decided(route: str, who: Asker, topics: tuple[str, ...] = ("tea",)) -> Denial | None:
+def decided(route: str, who: Asker, topics: tuple[str, ...] = ("tea",)) -> RouteDenial | None:
     found = rule_for(*filled(route))
     assert found is not None
     parts = {"topic": "tea", **found.parts}

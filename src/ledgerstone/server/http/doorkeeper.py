@@ -38,8 +38,8 @@ from ledgerstone.server.http.server import (
     LOGIN,
     LOGOUT,
     BadRequest,
+    HttpLine,
     HttpRequest,
-    Line,
     Page,
     Rerouted,
     Site,
@@ -91,7 +91,7 @@ class Doorkeeper:
 
     # -- who ----------------------------------------------------------------------------------
 
-    async def admit(self, request: HttpRequest, line: Line) -> HttpRequest:
+    async def admit(self, request: HttpRequest, line: HttpLine) -> HttpRequest:
         """The request with its asker; BadRequest for who is nobody and must be somebody."""
         path = request.path
         unknown = Asker(host=line.host, rights=self._nobody)
@@ -118,7 +118,7 @@ class Doorkeeper:
             raise BadRequest(401, "this needs a login, or the session is over: open /login")
         raise BadRequest(303, "log in first", (("Location", _login_path(request)),))
 
-    async def _asker(self, request: HttpRequest, line: Line) -> Asker | None:
+    async def _asker(self, request: HttpRequest, line: HttpLine) -> Asker | None:
         headers = request.headers
         try:
             said = authorization_in(headers)
@@ -136,7 +136,7 @@ class Doorkeeper:
         session = None if request.path.startswith(API) else self._sessions.asker_of(request, line)
         return session or self._by_certificate(line)
 
-    def _plain_asker(self, principal: Principal, line: Line) -> Asker:
+    def _plain_asker(self, principal: Principal, line: HttpLine) -> Asker:
         """Who says who they are with every request."""
         rests_on = self._sessions.rests_on(principal)
         text = f"form {principal}".encode("utf-8", "replace")
@@ -148,7 +148,7 @@ class Doorkeeper:
             is_valid=lambda: self._sessions.rests_on(principal) == rests_on,
         )
 
-    def _bearer(self, request: HttpRequest, said: BearerToken, line: Line) -> Asker:
+    def _bearer(self, request: HttpRequest, said: BearerToken, line: HttpLine) -> Asker:
         """The token of the start, from this machine only; else one of the issuer. Neither can be
         guessed, so that others who try are no reason to refuse a right one."""
         if self._site is not None and self._site.has_token(request) and _is_loopback(line.host):
@@ -172,7 +172,7 @@ class Doorkeeper:
     def _is_before(self, time_ms: int) -> bool:
         return self._broker.clock.now_ms() < time_ms
 
-    def _by_certificate(self, line: Line) -> Asker | None:
+    def _by_certificate(self, line: HttpLine) -> Asker | None:
         if line.certificate is None:
             return None
         try:
@@ -192,7 +192,7 @@ class Doorkeeper:
 
     # -- logins -------------------------------------------------------------------------------
 
-    def _let_in(self, request: HttpRequest, line: Line) -> None:
+    def _let_in(self, request: HttpRequest, line: HttpLine) -> None:
         """The address that was printed at the start: its token becomes a session."""
         bearer = {"authorization": f"Bearer {request.query['token']}"}
         asked = request._replace(headers=bearer)
@@ -204,7 +204,7 @@ class Doorkeeper:
         cookie = self._sessions.open(LOCAL_ADMIN, request)
         raise BadRequest(303, "", (("Location", where), cookie))
 
-    async def answer(self, request: HttpRequest, line: Line) -> Page | Rerouted | None:
+    async def answer(self, request: HttpRequest, line: HttpLine) -> Page | Rerouted | None:
         """None for what is no login."""
         if request.method != "POST" or request.path not in (LOGIN, LOGOUT):
             return None

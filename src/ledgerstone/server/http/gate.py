@@ -8,7 +8,7 @@ from ledgerstone.server.broker import Broker
 from ledgerstone.server.http.asker import Asker
 from ledgerstone.server.http.json_body import Refused
 from ledgerstone.server.http.route_rights import (
-    Denial,
+    RouteDenial,
     RouteRule,
     denial,
     may_not,
@@ -70,7 +70,7 @@ def need(
     """A right on what a handler had to find first."""
     if not asker.may(operation, resource, name):
         reason = may_not(asker, operation, resource, name)
-        raise _refused(broker, asker, Denial(403, reason, operation, resource, name))
+        raise _refused(broker, asker, RouteDenial(403, reason, operation, resource, name))
 
 
 def need_on_topic(broker: Broker, asker: Asker, operation: AclOperation, name: str) -> None:
@@ -78,12 +78,12 @@ def need_on_topic(broker: Broker, asker: Asker, operation: AclOperation, name: s
     if asker.rights is None:
         return
     if not asker.sees_topic(name) or name not in broker.image.topics:
-        found = Denial(404, no_topic(name), AclOperation.DESCRIBE, _TOPIC, name)
+        found = RouteDenial(404, no_topic(name), AclOperation.DESCRIBE, _TOPIC, name)
         raise _refused(broker, asker, found)
     need(broker, asker, operation, _TOPIC, name)
 
 
-def _refused(broker: Broker, asker: Asker, found: Denial) -> Refused:
+def _refused(broker: Broker, asker: Asker, found: RouteDenial) -> Refused:
     if broker.auditor is not None:
         broker.auditor.denied_http(
             str(asker.principal), asker.host, found.operation, found.resource, found.name

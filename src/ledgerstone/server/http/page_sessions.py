@@ -19,7 +19,7 @@ from ledgerstone.security.web_sessions import (
 )
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.http.asker import LOCAL_ADMIN, Asker
-from ledgerstone.server.http.server import EVENTS, HttpRequest, Line
+from ledgerstone.server.http.server import EVENTS, HttpLine, HttpRequest
 
 
 class PageSessions:
@@ -40,7 +40,7 @@ class PageSessions:
         # Cookies ignore ports, and two brokers may run on one machine.
         return f"{'__Host-' if self._is_secure else ''}ledgerstone-login-{self.port}"
 
-    def asker_of(self, request: HttpRequest, line: Line) -> Asker | None:
+    def asker_of(self, request: HttpRequest, line: HttpLine) -> Asker | None:
         secret = cookie_in(request.headers, self.cookie_name)
         now_ms = self._broker.clock.monotonic_ms()
         session = self._sessions.find(secret, now_ms) if secret else None

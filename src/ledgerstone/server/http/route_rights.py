@@ -30,7 +30,7 @@ class RouteRule(NamedTuple):
     is_open: bool = False  # without a login
 
 
-class Denial(NamedTuple):
+class RouteDenial(NamedTuple):
     """A 404 hides what may not be described."""
 
     status: int
@@ -205,7 +205,7 @@ def rule_for(method: str, path: str) -> MatchedRule | None:
 
 def denial(
     rule: RouteRule, parts: Mapping[str, str], asker: Asker, has_topic: Callable[[str], bool]
-) -> Denial | None:
+) -> RouteDenial | None:
     """Why an asker may not have it; None: they may. A topic that may not be described is one that
     does not exist: both are answered here, in the same words."""
     if asker.rights is None or rule.operation is None:
@@ -215,15 +215,15 @@ def denial(
     resource = rule.resource
     name = CLUSTER_NAME if resource is AclResourceType.CLUSTER else parts[rule.part]
     if resource is AclResourceType.TOPIC and not (asker.sees_topic(name) and has_topic(name)):
-        return Denial(404, no_topic(name), _DESCRIBE, resource, name)
+        return RouteDenial(404, no_topic(name), _DESCRIBE, resource, name)
     if resource is AclResourceType.GROUP:
         if not asker.sees_group(name):
-            return Denial(404, no_group(name), _DESCRIBE, resource, name)
+            return RouteDenial(404, no_group(name), _DESCRIBE, resource, name)
         if rule.operation is _DESCRIBE:
             return None
     if asker.may(rule.operation, resource, name):
         return None
-    return Denial(
+    return RouteDenial(
         403, may_not(asker, rule.operation, resource, name), rule.operation, resource, name
     )
 

@@ -16,11 +16,38 @@ import ipaddress
 import logging
 import socket
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
-from urllib.parse import parse_qsl, urlsplit
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
-from ledgerstone.server.http.asker import ANYBODY, Asker
+from ledgerstone.server.http.messages import API as API
+from ledgerstone.server.http.messages import EVENTS as EVENTS
+from ledgerstone.server.http.messages import LOGIN as LOGIN
+from ledgerstone.server.http.messages import LOGOUT as LOGOUT
+from ledgerstone.server.http.messages import Api as Api
+from ledgerstone.server.http.messages import BadRequest as BadRequest
+from ledgerstone.server.http.messages import Door as Door
+from ledgerstone.server.http.messages import HttpLine as HttpLine
+from ledgerstone.server.http.messages import HttpRequest as HttpRequest
+from ledgerstone.server.http.messages import Job as Job
+from ledgerstone.server.http.messages import Page as Page
+from ledgerstone.server.http.messages import PagePause as PagePause
+from ledgerstone.server.http.messages import Rerouted as Rerouted
+from ledgerstone.server.http.messages import Routes as Routes
+from ledgerstone.server.http.messages import Site as Site
+from ledgerstone.server.http.messages import SlowPage as SlowPage
+from ledgerstone.server.http.messages import Stream as Stream
+from ledgerstone.server.http.wire import (
+    MAX_HEAD_BYTES,
+    address_in,
+    body_size,
+    content_type_of,
+    encode_head,
+    encode_page,
+    name_in,
+    read_body,
+    read_head,
+)
 from ledgerstone.server.throttle import LogThrottle, shown
 
 if TYPE_CHECKING:
@@ -30,9 +57,6 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger(__name__)
 
-MAX_HEAD_BYTES: Final = 8192
-# A key that is to be erased may be as large as a record; only who may change something sends one.
-MAX_BODY_BYTES: Final = 4 << 20
 READ_TIMEOUT_S: Final = 10.0
 # Streams of events open at a time; a browser has one for each page that is looked at.
 MAX_STREAMS: Final = 64
@@ -43,128 +67,9 @@ TURNED_AWAY_S: Final = 1.0
 SLOW_READER_S: Final = 10.0
 # A name, a password, and where to go next.
 MAX_LOGIN_BYTES: Final = 64 << 10
-LOGIN: Final = "/login"
-LOGOUT: Final = "/logout"
-EVENTS: Final = "/events"
-API: Final = "/api/"
 _HSTS: Final = ("Strict-Transport-Security", "max-age=31536000")
 _JSON: Final = "application/json"
 _FORM: Final = "application/x-www-form-urlencoded"
-_REASONS: Final = {
-    200: "OK",
-    303: "See Other",
-    304: "Not Modified",
-    400: "Bad Request",
-    401: "Unauthorized",
-    403: "Forbidden",
-    404: "Not Found",
-    405: "Method Not Allowed",
-    409: "Conflict",
-    411: "Length Required",
-    413: "Content Too Large",
-    415: "Unsupported Media Type",
-    429: "Too Many Requests",
-    500: "Internal Server Error",
-    503: "Service Unavailable",
-}
-
-
-class Page(NamedTuple):
-    status: int
-    body: str | bytes
-    content_type: str = "text/plain; charset=utf-8"
-    headers: tuple[tuple[str, str], ...] = ()
-
-
-class HttpRequest(NamedTuple):
-    method: str
-    path: str
-    query: Mapping[str, str]
-    headers: Mapping[str, str]  # by lower-case name
-    body: bytes = b""
-    asker: Asker = ANYBODY
-
-
-class Stream(NamedTuple):
-    """Events without an end: frames are made only while somebody reads them."""
-
-    frames: AsyncGenerator[bytes, None]
-    headers: tuple[tuple[str, str], ...] = ()
-
-
-class PagePause(NamedTuple):
-    """A page waits for something that others do."""
-
-    seconds: float
-
-
-Job = Callable[[], object]
-# A page that takes long to make: at each yield others have their turn. A job that is yielded runs
-# in a thread, and what it returns or raises comes back from the yield.
-SlowPage = Generator[Job | PagePause | None, Any, Page]
-Routes = Mapping[str, Callable[[], Page | SlowPage]]
-# Answers what no route has; None leaves it to be not found.
-Api = Callable[[HttpRequest], Page | SlowPage | None]
-
-
-class BadRequest(Exception):
-    def __init__(self, status: int, reason: str, headers: tuple[tuple[str, str], ...] = ()) -> None:
-        super().__init__(reason)
-        self.status = status
-        self.headers = headers
-
-
-class Line(NamedTuple):
-    """What a request came over. The certificate is the other side's, if it showed one."""
-
-    host: str
-    is_secure: bool = False
-    certificate: bytes | None = None
-
-
-class Rerouted(NamedTuple):
-    """Answered by the page of another request, under a status of its own."""
-
-    request: HttpRequest
-    status: int
-    headers: tuple[tuple[str, str], ...] = ()
-
-
-class Door(Protocol):
-    """Finds out who asks, where they are asked for rights."""
-
-    def opened(self, port: int) -> None: ...
-
-    async def admit(self, request: HttpRequest, line: Line) -> HttpRequest:
-        """The request with its asker; BadRequest for who must log in first."""
-        ...
-
-    async def answer(self, request: HttpRequest, line: Line) -> Page | Rerouted | None:
-        """Logins; None for all else."""
-        ...
-
-    def stop(self) -> None: ...
-
-
-class Site(Protocol):
-    """The pages for people: what neither a route nor the API answers."""
-
-    def opened(self, port: int, *, is_local: bool) -> None:
-        """Where it is reached; not `is_local` where other machines may."""
-
-    def is_asset(self, path: str) -> bool:
-        """Whether it is a file of the pages, which everybody may have."""
-
-    def is_question(self, path: str) -> bool:
-        """Whether a form sent there only asks: who may read may send it."""
-
-    def has_token(self, request: HttpRequest) -> bool:
-        """Whether it carries the token that was shown to whoever started the broker."""
-
-    def check_form(self, request: HttpRequest) -> None:
-        """Before the body of a form is read; BadRequest for whoever may not send one."""
-
-    def answer(self, request: HttpRequest) -> Page | SlowPage | Stream | None: ...
 
 
 class HttpServer:
@@ -254,18 +159,18 @@ class HttpServer:
             common: tuple[tuple[str, str], ...] = ()
             try:
                 async with asyncio.timeout(READ_TIMEOUT_S):
-                    request = await _read_head(reader)
-                    if line.is_secure and _name_in(request.headers.get("host", "")) != "localhost":
+                    request = await read_head(reader)
+                    if line.is_secure and name_in(request.headers.get("host", "")) != "localhost":
                         # It would hold for whatever else is served on this machine.
                         common = (_HSTS,)
                     self._check_host(request)
                     if self._door is not None:
                         request = await self._door.admit(request, line)
                     if request.method == "POST":
-                        size = _body_size(request.headers)
+                        size = body_size(request.headers)
                         # Before the body: who may not change anything costs no memory.
                         self._check_may_send(request, size)
-                        request = request._replace(body=await _read_body(reader, size))
+                        request = request._replace(body=await read_body(reader, size))
                 method, page = request.method, await self._answer(request, line)
             except BadRequest as error:
                 page = Page(error.status, f"{error}\n", headers=error.headers)
@@ -274,7 +179,7 @@ class HttpServer:
                 await self._stream(reader, writer, page)
             else:
                 page = page._replace(headers=(*page.headers, *common))
-                writer.write(_encode(page, with_body=method != "HEAD"))
+                writer.write(encode_page(page, with_body=method != "HEAD"))
                 async with asyncio.timeout(READ_TIMEOUT_S):
                     await writer.drain()
 
@@ -299,7 +204,7 @@ class HttpServer:
         elif isinstance(failure, Exception) and not isinstance(failure, OSError):
             _LOG.error("stream failed", exc_info=failure)
 
-    async def _answer(self, request: HttpRequest, line: Line) -> Page | Stream:
+    async def _answer(self, request: HttpRequest, line: HttpLine) -> Page | Stream:
         if request.method not in ("GET", "HEAD", "POST"):
             return Page(405, "only GET, HEAD and POST\n")
         if self._door is None:
@@ -384,7 +289,7 @@ class HttpServer:
         if self._door is not None:
             self._check_admitted_may_send(request, size)
             return
-        if site is None or _content_type(request) != _FORM or not site.is_question(request.path):
+        if site is None or content_type_of(request) != _FORM or not site.is_question(request.path):
             self._check_may_change(request)
             return
         site.check_form(request)
@@ -393,7 +298,7 @@ class HttpServer:
         """Of somebody who is known; rights are looked at later. Programs send JSON, which no page
         can without being asked first, and say who they are in each request: a cookie does not
         count there. Pages send forms, and each has a secret in it."""
-        path, content_type = request.path, _content_type(request)
+        path, content_type = request.path, content_type_of(request)
         wanted = _JSON if path.startswith(API) else _FORM
         if content_type != wanted:
             raise BadRequest(415, f"Content-Type must be {wanted}")
@@ -420,10 +325,10 @@ class HttpServer:
         if self._site is not None and self._site.has_token(request):
             # No page has it, so no page sent this.
             return
-        name = _name_in(host or "")
+        name = name_in(host or "")
         if name == "localhost" or name in self._host_names or "*" in self._host_names:
             return
-        address = _address_in(name)
+        address = address_in(name)
         # An address is nobody's name. On a port of this machine it must be this machine's.
         if address is None or (self._is_local and not address.is_loopback):
             reason = "the Host header names another machine; ledgerstone.http.hosts can allow it"
@@ -432,7 +337,7 @@ class HttpServer:
     def _check_may_change(self, request: HttpRequest) -> None:
         if self._is_readonly and not self._reads_only(request.path):
             raise BadRequest(403, "nothing is changed through this port: ledgerstone.http.readonly")
-        content_type = _content_type(request)
+        content_type = content_type_of(request)
         if self._site is not None and content_type == _JSON and self._site.has_token(request):
             return
         if not self._is_local:
@@ -447,15 +352,17 @@ class HttpServer:
             raise BadRequest(415, "Content-Type must be application/json")
 
 
-def _line_of(writer: asyncio.StreamWriter) -> Line:
+def _line_of(writer: asyncio.StreamWriter) -> HttpLine:
     peer = writer.get_extra_info("peername")
     host = peer[0] if peer else ""
     tls = writer.get_extra_info("ssl_object")
-    return Line(host) if tls is None else Line(host, True, tls.getpeercert(binary_form=True))
+    return (
+        HttpLine(host) if tls is None else HttpLine(host, True, tls.getpeercert(binary_form=True))
+    )
 
 
 async def _pump(writer: asyncio.StreamWriter, stream: Stream) -> None:
-    head = _head(200, "text/event-stream", (("Cache-Control", "no-store"), *stream.headers))
+    head = encode_head(200, "text/event-stream", (("Cache-Control", "no-store"), *stream.headers))
     writer.write(head)
     async with contextlib.aclosing(stream.frames) as frames:
         async for frame in frames:
@@ -470,81 +377,4 @@ async def _turn_away(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
     with contextlib.suppress(ConnectionError, TimeoutError):
         async with asyncio.timeout(TURNED_AWAY_S):
             await reader.read(MAX_HEAD_BYTES)
-    writer.write(_encode(Page(503, "too many connections\n"), with_body=True))
-
-
-async def _read_head(reader: asyncio.StreamReader) -> HttpRequest:
-    try:
-        head = await reader.readuntil(b"\r\n\r\n")
-    except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
-        raise BadRequest(400, "not an HTTP/1 request") from error
-    first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
-    words = first.split(" ")
-    if len(words) != 3 or not words[2].startswith("HTTP/1."):
-        raise BadRequest(400, "not an HTTP/1 request")
-    headers = {}
-    for line in lines:
-        name, colon, value = line.partition(":")
-        if not colon:
-            raise BadRequest(400, "a header line without a colon")
-        headers[name.strip().lower()] = value.strip()
-    path, _, query = words[1].partition("?")
-    try:
-        pairs = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=20))
-    except ValueError as error:
-        raise BadRequest(400, f"query: {error}") from error
-    return HttpRequest(words[0], path, pairs, headers)
-
-
-def _content_type(request: HttpRequest) -> str:
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-def _body_size(headers: Mapping[str, str]) -> int:
-    if "transfer-encoding" in headers:
-        raise BadRequest(411, "a body needs a Content-Length")
-    length = headers.get("content-length", "0")
-    if not (length.isascii() and length.isdecimal()) or len(length) > 9:
-        raise BadRequest(400, "Content-Length is no number")
-    if int(length) > MAX_BODY_BYTES:
-        raise BadRequest(413, f"a body of {length} bytes, at most {MAX_BODY_BYTES} are taken")
-    return int(length)
-
-
-async def _read_body(reader: asyncio.StreamReader, size: int) -> bytes:
-    try:
-        return await reader.readexactly(size)
-    except asyncio.IncompleteReadError as error:
-        raise BadRequest(400, "the body ends early") from error
-
-
-def _name_in(host: str) -> str:
-    """What a Host header names, without the port."""
-    name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
-    return name.removeprefix("[").removesuffix("]").lower()
-
-
-def _address_in(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(name)
-    except ValueError:
-        return None
-
-
-def _encode(page: Page, *, with_body: bool) -> bytes:
-    body = page.body.encode() if isinstance(page.body, str) else page.body
-    headers = (("Content-Length", str(len(body))), *page.headers)
-    head = _head(page.status, page.content_type, headers)
-    return head + body if with_body else head
-
-
-def _head(status: int, content_type: str, headers: tuple[tuple[str, str], ...]) -> bytes:
-    lines = [
-        f"HTTP/1.1 {status} {_REASONS[status]}",
-        f"Content-Type: {content_type}",
-        "Connection: close",
-        "X-Content-Type-Options: nosniff",
-        *(f"{name}: {value}" for name, value in headers),
-    ]
-    assert not any("\r" in line or "\n" in line for line in lines), lines
-    return "\r\n".join([*lines, "", ""]).encode("latin-1")
+    writer.write(encode_page(Page(503, "too many connections\n"), with_body=True))

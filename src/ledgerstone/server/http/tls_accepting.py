@@ -15,7 +15,7 @@ _LOG: Final = logging.getLogger(__name__)
 HANDSHAKE_S: Final = 10.0
 _SHUTDOWN_S: Final = 1.0
 # Handshakes at a time; more wait in the backlog of the socket.
-MOST_HANDSHAKES: Final = 64
+MOST_HANDSHAKES: Final = 256
 _PAUSE_S: Final = 0.1
 _LIMIT_BYTES: Final = 8192
 
