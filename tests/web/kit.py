@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.records.builder import build_batch
+from ledgerstone.server.http.asker import ANYBODY, Asker
 from ledgerstone.server.http.server import HttpRequest, Page, Stream
 from ledgerstone.types import TopicPartition
 from ledgerstone.web.access import Access
@@ -95,6 +96,8 @@ class Visitor:
     has_renderer: bool = True
     site: PageSite = field(init=False)
     access: Access = field(default_factory=lambda: Access(TOKEN))
+    # Where there is an authorizer: what the server's door found out.
+    asker: Asker = ANYBODY
 
     def __post_init__(self) -> None:
         self.site = PageSite(self.access, self.machine.broker, self._wake)
@@ -113,18 +116,23 @@ class Visitor:
 
     @property
     def headers(self) -> dict[str, str]:
-        return {"host": f"127.0.0.1:{PORT}", **({"cookie": self.cookie} if self.cookie else {})}
+        own = {"host": f"127.0.0.1:{PORT}", **({"cookie": self.cookie} if self.cookie else {})}
+        if self.asker.csrf:
+            own["origin"] = f"https://127.0.0.1:{PORT}"
+        return own
 
     def get(self, address: str, **headers: str) -> Page:
         parts = urlsplit(address)
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
-        return self.send(HttpRequest("GET", parts.path, query, {**self.headers, **headers}))
+        given = {**self.headers, **headers}
+        return self.send(HttpRequest("GET", parts.path, query, given, asker=self.asker))
 
     def post(self, path: str, fields: Mapping[str, str], *, csrf: str | None = None) -> Page:
         """With the secret that every form of ours carries, unless told otherwise."""
-        given = {**fields, "csrf": self.access.csrf if csrf is None else csrf}
+        own = self.asker.csrf or self.access.csrf
+        given = {**fields, "csrf": own if csrf is None else csrf}
         body = urlencode(given).encode()
-        return self.send(HttpRequest("POST", path, {}, self.headers, body))
+        return self.send(HttpRequest("POST", path, {}, self.headers, body, self.asker))
 
     def send(self, request: HttpRequest) -> Page:
         answer = self.site.answer(request)

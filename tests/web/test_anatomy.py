@@ -16,6 +16,7 @@ from ledgerstone.server.anatomy.partition import (
     PartitionAnatomy,
     SegmentAnatomy,
 )
+from ledgerstone.server.http.asker import ANYBODY
 from ledgerstone.state.anatomy_plan import Shares
 from ledgerstone.types import TopicPartition
 from ledgerstone.web.anatomy import anatomy_fragment, fragment_name
@@ -392,7 +393,7 @@ def test_fragment_is_the_panel_of_the_page(machine: ErasingMachine, visitor: Vis
     )
 
     argument = fragment_name(COMPACTED, 0).partition(":")[2]
-    text = Renderer().render(anatomy_fragment(machine.broker, argument), shared)
+    text = Renderer().render(anatomy_fragment(machine.broker, argument, ANYBODY), shared)
 
     assert text.strip() in visitor.shown(f"/topics/{COMPACTED}/anatomy")
     assert not Parsed(text).all("form")

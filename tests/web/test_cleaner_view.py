@@ -7,6 +7,7 @@ import pytest
 
 from ledgerstone.server.anatomy.queue import JUDGED_AT_ONCE, running_rows
 from ledgerstone.server.cleaning.parts import PassFailed
+from ledgerstone.server.http.asker import ANYBODY
 from ledgerstone.types import TopicPartition
 from ledgerstone.web.cleaner_view import (
     SHOWN_RUNS,
@@ -28,7 +29,7 @@ def compact(machine: InProcess, tp: TopicPartition = TP) -> None:
 
 
 def facts_of(machine: InProcess) -> dict[str, Any]:
-    return dict(cleaner_fragment(machine.broker, "").facts)
+    return dict(cleaner_fragment(machine.broker, "", ANYBODY).facts)
 
 
 def test_broker_without_compacted_topics_has_nothing_to_clean(empty: InProcess) -> None:
@@ -83,7 +84,7 @@ def test_history_shows_the_newest_pass_first(machine: ErasingMachine, visitor: V
         machine.clock.advance(ms=60_000)
         compact(machine)
 
-    runs: Any = cleaner_runs_fragment(machine.broker, "").facts["runs"]
+    runs: Any = cleaner_runs_fragment(machine.broker, "", ANYBODY).facts["runs"]
 
     ended = [row.run.ended_ms for row in runs]
     assert ended == sorted(ended, reverse=True)
@@ -135,7 +136,7 @@ def test_ratios_are_rows_for_a_chart(machine: ErasingMachine, visitor: Visitor) 
     machine.clock.advance(ms=5_000)
     facts_of(machine)
 
-    text: Any = cleaner_ratios_fragment(machine.broker, "").facts["ratios"]
+    text: Any = cleaner_ratios_fragment(machine.broker, "", ANYBODY).facts["ratios"]
 
     ratios = json.loads(text)
     assert f"{COMPACTED}-0" in ratios["names"]

@@ -2,11 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ledgerstone.security.authorizer import Authorizer
+from ledgerstone.security.principal import Principal
+from ledgerstone.server.http.asker import Asker
 from ledgerstone.web import live
 from ledgerstone.web.live import Live, frame
 
@@ -21,7 +25,7 @@ class Stage:
         self.rests = 0
         self.live = Live(self._render, self._tick, self._rest)
 
-    def _render(self, name: str) -> str:
+    def _render(self, name: str, asker: Asker) -> str:
         self.made.append(name)
         return self.texts[name]
 
@@ -69,6 +73,49 @@ def test_reader_gets_every_fragment_first_and_then_what_changes(
         await frames.aclose()
 
     run(monkeypatch, play)
+
+
+def test_readers_with_other_rights_get_fragments_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def play(stage: Stage) -> None:
+        stage.live = Live(lambda _, who: str(who.principal), stage._tick, stage._rest)
+        ann, bob = asker("ann"), asker("bob")
+        streams = [stage.live.follow(["a"], each) for each in (ann, bob, asker("ann"))]
+        for each in streams:
+            await anext(each)
+        await stage.round()
+        got = [await anext(each) for each in streams]
+        assert got == [frame("a", f"User:{name}") for name in ("ann", "bob", "ann")]
+        assert len(stage.live._sent) == 2
+        for each in streams:
+            await each.aclose()
+
+    run(monkeypatch, play)
+
+
+def test_stream_ends_with_what_let_its_reader_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play(stage: Stage) -> None:
+        is_valid = [True]
+        frames = stage.live.follow(["a"], replace(asker("ann"), is_valid=lambda: is_valid[0]))
+        other = await opened(stage, "a")
+        await anext(frames)
+        assert await anext(frames) == await anext(other) == frame("a", "A")
+
+        is_valid[0] = False
+        stage.texts["a"] = "A2"
+
+        assert [each async for each in frames] == []
+        assert await anext(other) == frame("a", "A2")
+        await other.aclose()
+
+    run(monkeypatch, play)
+
+
+def asker(name: str) -> Asker:
+    principal = Principal("User", name)
+    rights = Authorizer().rights_of(principal, "10.0.0.1")
+    return Asker(principal=principal, host="10.0.0.1", rights=rights)
 
 
 def test_fragment_is_rendered_once_for_all_readers(monkeypatch: pytest.MonkeyPatch) -> None:

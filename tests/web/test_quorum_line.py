@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+from ledgerstone.server.http.asker import ANYBODY
 from ledgerstone.web.overview import overview_fragment
 from ledgerstone.web.rendering import Renderer
 from tests.kit.in_process import InProcess
@@ -17,7 +18,7 @@ def _text(rendered_facts: object, template: str) -> str:
 
 
 def test_overview_shows_leader_epoch_and_voters() -> None:
-    rendered = overview_fragment(lone_node(), "")
+    rendered = overview_fragment(lone_node(), "", ANYBODY)
 
     text = _text(rendered.facts, rendered.template)
 
@@ -25,6 +26,6 @@ def test_overview_shows_leader_epoch_and_voters() -> None:
 
 
 def test_overview_of_a_single_node_shows_no_quorum(empty: InProcess) -> None:
-    rendered = overview_fragment(empty.broker, "")
+    rendered = overview_fragment(empty.broker, "", ANYBODY)
 
     assert "Quorum" not in _text(rendered.facts, rendered.template)

@@ -1,8 +1,9 @@
 """The broker's HTTP API as commands use it: where it is, and one call. Shell.
 
 The address is the broker's setting `ledgerstone.http.listener`, so the bootstrap servers are all a
-command needs. If the API is bound to more than this machine, changes and searches need the broker's
-token.
+command needs. Over https the client's truststore and account are those of `--command-config`. If
+the API is bound to more than this machine and there are no ACLs, changes and searches need the
+broker's token.
 """
 
 import http.client
@@ -14,14 +15,21 @@ from urllib.parse import quote, urlsplit
 
 import typer
 
+from ledgerstone.cli.command_config import given_security
 from ledgerstone.client.blocking import Client
-from ledgerstone.client.cluster import Endpoint
 from ledgerstone.client.configs import Resource, ResourceType, describe_configs
 from ledgerstone.client.errors import BrokerUnreachable, CallTimedOut
+from ledgerstone.client.http_api import (
+    KEY,
+    ApiAddress,
+    authorization,
+    open_api,
+    parse_api_address,
+)
+from ledgerstone.client.security import PLAIN_TEXT, ClientSecurity
 from ledgerstone.dataclasses import dataclass, field, replace
 from ledgerstone.errors import KafkaError, LedgerstoneError
 
-KEY: Final = "ledgerstone.http.listener"
 TIMEOUT_S: Final = 30.0
 # How long another broker of a cluster is looked for.
 RETRY_S: Final = 30.0
@@ -29,7 +37,6 @@ _PAUSE_S: Final = 0.2
 # Larger than any of our responses.
 MAX_ANSWER_BYTES: Final = 64 << 20
 TOKEN_ENVIRONMENT: Final = "LEDGERSTONE_HTTP_TOKEN"
-_EVERY_ADDRESS: Final = ("", "0.0.0.0", "[::]")
 
 
 TokenOption = Annotated[
@@ -55,9 +62,10 @@ class AdminCallFailed(LedgerstoneError):
 class AdminApi:
     """One broker's API. `others` answer the same, and are asked where it does not."""
 
-    endpoint: Endpoint
+    endpoint: ApiAddress
     token: str | None = field(default=None, repr=False)
-    others: tuple[Endpoint, ...] = ()
+    others: tuple[ApiAddress, ...] = ()
+    security: ClientSecurity = PLAIN_TEXT
 
     def get(self, path: str) -> dict[str, Any]:
         return self._asked("GET", path, None)
@@ -81,12 +89,11 @@ class AdminApi:
             time.sleep(_PAUSE_S)
 
     def _call(
-        self, endpoint: Endpoint, method: str, path: str, body: bytes | None
+        self, endpoint: ApiAddress, method: str, path: str, body: bytes | None
     ) -> dict[str, Any]:
-        connection = http.client.HTTPConnection(endpoint.host, endpoint.port, timeout=TIMEOUT_S)
+        connection = open_api(endpoint, self.security, timeout_s=TIMEOUT_S)
         headers = {"Content-Type": "application/json"} if body is not None else {}
-        if self.token:
-            headers["Authorization"] = f"Bearer {self.token}"
+        headers |= authorization(endpoint, self.security, self.token)
         try:
             connection.request(method, f"/api/v1/{path}", body=body, headers=headers)
             response = connection.getresponse()
@@ -106,7 +113,7 @@ class AdminCallRefused(AdminCallFailed):
 
 
 def answer_of(
-    endpoint: Endpoint, status: int, text: bytes, *, is_question: bool = False
+    endpoint: ApiAddress, status: int, text: bytes, *, is_question: bool = False
 ) -> dict[str, Any]:
     try:
         content = json.loads(text)
@@ -160,15 +167,17 @@ def cluster_api(client: Client, token: str | None = None) -> AdminApi:
 
 
 def api_at(url: str) -> AdminApi:
-    """The API at an address such as http://127.0.0.1:8080."""
+    """The API at an address such as http://127.0.0.1:8080, as who --command-config says."""
     try:
         parts = urlsplit(url)
-        host, port = parts.hostname, parts.port or 80
+        is_secure = parts.scheme == "https"
+        host, port = parts.hostname, parts.port or (443 if is_secure else 80)
     except ValueError as error:
         raise AdminCallFailed(f"{url} is not an address: {error}") from error
-    if parts.scheme != "http" or not host:
+    if parts.scheme not in ("http", "https") or not host:
         raise AdminCallFailed(f"{url} is not an address like http://HOST:PORT")
-    return AdminApi(Endpoint(host, port), os.environ.get(TOKEN_ENVIRONMENT))
+    token = os.environ.get(TOKEN_ENVIRONMENT)
+    return AdminApi(ApiAddress(host, port, is_secure), token, security=given_security())
 
 
 def _api_of(client: Client, node_id: int, token: str | None) -> AdminApi | None:
@@ -182,7 +191,7 @@ def _api_of(client: Client, node_id: int, token: str | None) -> AdminApi | None:
         raise AdminCallFailed(
             f"broker {node_id} has no HTTP API; start it with --http 127.0.0.1:PORT ({KEY})"
         )
-    host, _, port = address.rpartition(":")
-    if host in _EVERY_ADDRESS:
-        host = client.session.cluster.brokers[node_id].host
-    return AdminApi(Endpoint(host.removeprefix("[").removesuffix("]"), int(port)), token)
+    found = parse_api_address(address, client.session.cluster.brokers[node_id].host)
+    if found is None:
+        raise AdminCallFailed(f"broker {node_id}: {KEY}={address} is no address")
+    return AdminApi(found, token, security=client.session.config.security)

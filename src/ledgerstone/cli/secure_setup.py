@@ -1,6 +1,8 @@
 """`ledgerstone up --secure` and `cluster up --secure`: TLS, logins and ACLs, for development.
 Grade S.
 
+The page has the same certificate and the same users.
+
 Everything is in `secure` below the data: an authority of its own, the broker's key, the admin's
 password, and files that clients take as they are. What is there is used again, so that clients
 keep working; what lacks is made. A file with a secret in it has mode 0600, or the start ends.
@@ -54,23 +56,28 @@ class SecureSetup:
         write_client_files(self.directory, bootstrap, self.password)
 
 
-def set_up(data: Path, listen: str, clock: Clock, dice: Dice) -> SecureSetup:
+def set_up(
+    data: Path, listen: str, clock: Clock, dice: Dice, *, http: str | None = None
+) -> SecureSetup:
+    """`listen` and `http` are where the broker is reached: HOST:PORT."""
     # Clients need paths that hold wherever they run.
     directory = data.absolute() / SECURE
-    prepare_keys(directory, listen.rpartition(":")[0], clock.now_ms())
+    addresses = [listen, *(() if http is None else (http.rpartition("://")[2],))]
+    hosts = [each.rpartition(":")[0] for each in addresses]
+    prepare_keys(directory, hosts, clock.now_ms())
     password, is_new = kept_password(directory / "admin.password", dice)
     return SecureSetup(directory=directory, listen=listen, password=password, is_new=is_new)
 
 
-def prepare_keys(directory: Path, host: str, now_ms: int) -> None:
-    """`ca.key` and `ca.pem`, and `broker.pem` for this machine and the host."""
+def prepare_keys(directory: Path, hosts: list[str], now_ms: int) -> None:
+    """`ca.key` and `ca.pem`, and `broker.pem` for this machine and the hosts."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     _check_directory(directory)
     for path in directory.iterdir():
         if path.name != _CA:
             _read(path)
     authority = _authority(directory, now_ms)
-    _broker_key(directory, authority, _hosts(host), now_ms)
+    _broker_key(directory, authority, _hosts(hosts), now_ms)
 
 
 def kept_password(path: Path, dice: Dice) -> tuple[str, bool]:
@@ -129,10 +136,10 @@ def _broker_key(
     _write(path, issue(authority, "ledgerstone", hosts, now_ms).pem)
 
 
-def _hosts(host: str) -> list[str]:
+def _hosts(hosts: list[str]) -> list[str]:
     """What clients may call this broker."""
-    host = host.strip("[]")
-    own = [] if host in ("", "0.0.0.0", "::") else [host]
+    bare = [each.strip("[]") for each in hosts]
+    own = [each for each in bare if each not in ("", "0.0.0.0", "::")]
     return list(dict.fromkeys(["localhost", "127.0.0.1", "::1", socket.gethostname(), *own]))
 
 

@@ -46,8 +46,8 @@ def up(
         bool,
         typer.Option(
             "--secure",
-            help="For development: TLS with an authority of its own, a login for `admin`, ACLs. "
-            "Files for clients are in DATA/secure.",
+            help="For development: TLS with an authority of its own, a login for `admin`, ACLs; "
+            "--http is https. Files for clients are in DATA/secure.",
         ),
     ] = False,
     http: Annotated[str | None, typer.Option(help="HOST:PORT for web page, API, metrics.")] = None,
@@ -78,10 +78,7 @@ def up(
     waits for, and a stop hands over what it leads."""
     if supervisor is not None:
         die_with_parent(supervisor)
-    if log_format not in ("text", "json"):
-        raise typer.BadParameter("must be text or json", param_hint="--log-format")
-    if clock not in ("real", "virtual"):
-        raise typer.BadParameter("must be real or virtual", param_hint="--clock")
+    _check_choices(log_format, clock)
     _configure_logging(log_format, log_level)
     overrides = list(override or [])
     if listen is not None and not secure:
@@ -89,12 +86,13 @@ def up(
     if data is not None:
         overrides.append(f"log.dirs={data}")
     if http is not None:
+        http = f"https://{http}" if secure and "://" not in http else http
         overrides.append(f"ledgerstone.http.listener={http}")
     if http_readonly:
         overrides.append("ledgerstone.http.readonly=true")
     _set_limits()
     try:
-        setup = _secure_setup(data, listen or DEFAULT_ADDRESS) if secure else None
+        setup = _secure_setup(data, listen or DEFAULT_ADDRESS, http) if secure else None
         loaded = _load(config or [], overrides, () if setup is None else setup.overrides)
         asyncio.run(_serve(loaded, ready_file, setup, is_virtual=clock == "virtual"))
     except ConfigError as error:
@@ -137,13 +135,20 @@ def _read_properties(path: Path) -> bytes:
     return content
 
 
-def _secure_setup(data: Path | None, listen: str) -> "SecureSetup":
+def _check_choices(log_format: str, clock: str) -> None:
+    if log_format not in ("text", "json"):
+        raise typer.BadParameter("must be text or json", param_hint="--log-format")
+    if clock not in ("real", "virtual"):
+        raise typer.BadParameter("must be real or virtual", param_hint="--clock")
+
+
+def _secure_setup(data: Path | None, listen: str, http: str | None) -> "SecureSetup":
     if data is None:
         raise ConfigError("--data", "", "must be set with --secure: keys are kept below it")
     from ledgerstone.cli.secure_setup import set_up
     from ledgerstone.system import SystemClock, SystemDice
 
-    return set_up(data, listen, SystemClock(), SystemDice())
+    return set_up(data, listen, SystemClock(), SystemDice(), http=http)
 
 
 def _announce(running: "RunningBroker", token: str, setup: "SecureSetup | None") -> None:
@@ -158,6 +163,11 @@ def _announce(running: "RunningBroker", token: str, setup: "SecureSetup | None")
         # The password is shown when it is made, and is in a file from then on.
         shown = setup.password if setup.is_new else "as before"
         typer.echo(f"ledgerstone secure user=admin password={shown} files={setup.directory}")
+        if running.http_address is not None:
+            typer.echo(
+                f"ledgerstone login {running.http_address}/login as admin; "
+                f"browsers trust the page once they trust {setup.directory / 'ca.pem'}"
+            )
     sys.stdout.flush()
 
 

@@ -17,6 +17,7 @@ from ledgerstone.client.cluster_admin import (
     list_reassignments,
 )
 from ledgerstone.client.quorum_admin import describe_quorum
+from ledgerstone.client.security import ClientSecurity
 from ledgerstone.cluster.lag_reports import LagReports
 from ledgerstone.cluster.node_http import get_json, http_address
 from ledgerstone.dataclasses import asdict, dataclass, field
@@ -107,7 +108,7 @@ def survey(
         _add_quorum(status, client)
         if processes is None:
             _add_addresses(client, status)
-        reports = _reports(status)
+        reports = _reports(status, client.session.config.security)
         moving = list_reassignments(client)
         _add_partitions(status, client.all_topics(), moving)
         _add_lags(status, reports, moving)
@@ -145,12 +146,12 @@ def _add_addresses(client: Client, status: ClusterStatus) -> None:
             node.http = http_address(client, node.id, host)
 
 
-def _reports(status: ClusterStatus) -> LagReports:
+def _reports(status: ClusterStatus, security: ClientSecurity) -> LagReports:
     addresses = [each.http for each in status.nodes.values() if each.http and each.state == "up"]
     if not addresses:
         return LagReports()
     with ThreadPoolExecutor(min(len(addresses), 16)) as pool:
-        found = list(pool.map(lambda at: get_json(at, "lags"), addresses))
+        found = list(pool.map(lambda at: get_json(at, "lags", security=security), addresses))
     return LagReports(each for each in found if each is not None)
 
 

@@ -31,6 +31,8 @@ from ledgerstone.dataclasses import dataclass, field, fields
 from ledgerstone.errors import ConfigError
 
 ENVIRONMENT_PREFIX: Final = "KAFKA_"
+# What keys of the HTTP port alone have as listener.name.<name>.
+HTTP_LISTENER: Final = "HTTP"
 # Read by the start scripts of Kafka's images; not broker keys.
 _NOT_KEYS: Final = (
     "KAFKA_GC_LOG_OPTS",
@@ -67,7 +69,10 @@ class BrokerConfig:
     listener_protocols: Mapping[str, SecurityProtocol]
     log_dirs: tuple[str, ...]
     ledgerstone_http_listener: Listener | None
+    # Whether it is https://.
+    ledgerstone_http_tls: bool
     ledgerstone_http_readonly: bool
+    ledgerstone_http_metrics_open: bool
     ledgerstone_erasures_topic_replication_factor: int
     ledgerstone_http_hosts: tuple[str, ...]
 
@@ -183,6 +188,7 @@ class BrokerConfig:
             log_dirs=log_dirs,
             super_users=parse_super_users(given),
             ledgerstone_http_listener=_http_listener(given),
+            ledgerstone_http_tls=_http_scheme(given) == "https",
             ledgerstone_http_hosts=_http_hosts(given),
             raw=dict(raw),
         )
@@ -198,6 +204,7 @@ _DERIVED: Final = (
     "log_dirs",
     "super_users",
     "ledgerstone_http_listener",
+    "ledgerstone_http_tls",
     "ledgerstone_http_hosts",
     "raw",
 )
@@ -342,7 +349,20 @@ def _http_listener(given: Mapping[str, Value]) -> Listener | None:
     key = "ledgerstone.http.listener"
     text = given.get(key)
     assert isinstance(text, str | None)
-    return Listener("HTTP", *host_and_port(key, text, text)) if text else None
+    if not text:
+        return None
+    _, separator, rest = text.partition("://")
+    if separator and _http_scheme(given) not in ("http", "https"):
+        raise ConfigError(key, text, "must be host:port, http://host:port or https://host:port")
+    address = (rest if separator else text).removesuffix("/")
+    return Listener(HTTP_LISTENER, *host_and_port(key, text, address))
+
+
+def _http_scheme(given: Mapping[str, Value]) -> str:
+    text = given.get("ledgerstone.http.listener") or ""
+    assert isinstance(text, str)
+    scheme, separator, _ = text.partition("://")
+    return scheme.strip().lower() if separator else "http"
 
 
 def _http_hosts(given: Mapping[str, Value]) -> tuple[str, ...]:
@@ -390,6 +410,8 @@ def _advice(config: BrokerConfig) -> Iterator[str]:
 def _advice_on_listener_keys(config: BrokerConfig) -> Iterator[str]:
     for name in config.raw:
         own = split_listener_key(name)
+        if own is not None and own.listener == HTTP_LISTENER and config.ledgerstone_http_listener:
+            continue
         if own is not None and own.listener not in config.listener_protocols:
             yield f"{name}: there is no listener {own.listener}"
 
@@ -403,6 +425,14 @@ def exposed_listeners(config: BrokerConfig) -> Iterator[str]:
                 f"listeners: {listener} has no TLS ({protocol.name}) and is reachable from other "
                 "machines: whoever is on the way can read and change what is sent"
             )
+    page = config.ledgerstone_http_listener
+    if page is None or config.ledgerstone_http_tls or is_loopback(page.host):
+        return
+    if config.authorizer_class_name:
+        yield (
+            "ledgerstone.http.listener: it has no TLS, so other machines cannot log in there and "
+            "only get its health; https://host:port lets them"
+        )
 
 
 assert all(name in BROKER_KEYS for name in _PLAIN.values())

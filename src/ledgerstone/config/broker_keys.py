@@ -65,7 +65,32 @@ _IDENTITY: Final = (
     _text(
         "ledgerstone.http.listener",
         None,
-        "host:port of the web page and the HTTP API; unset turns both off.",
+        "host:port of the web page and the HTTP API, or https://host:port, with the keys that "
+        "ssl.* or listener.name.http.ssl.* name; unset turns both off.",
+    ),
+    _flag(
+        "ledgerstone.http.metrics.open",
+        False,
+        "Whether /metrics is served without a login to programs on this machine, where there is "
+        "an authorizer; without one it always is.",
+    ),
+    _text(
+        "ledgerstone.http.proxy.addresses",
+        None,
+        "Addresses or networks of proxies that say who asks, comma separated. They must also send "
+        "ledgerstone.http.proxy.secret as X-Ledgerstone-Proxy-Secret.",
+    ),
+    BrokerKey(
+        name="ledgerstone.http.proxy.secret",
+        kind=ConfigType.PASSWORD,
+        default=None,
+        doc="What a trusted proxy sends along; at least 16 characters.",
+        is_sensitive=True,
+    ),
+    _text(
+        "ledgerstone.http.proxy.user.header",
+        "X-Forwarded-User",
+        "The header in which a trusted proxy names the user.",
     ),
     _text(
         "ledgerstone.http.hosts",

@@ -9,13 +9,17 @@ plug-in that a broker calls by itself.
 
 import http.client
 import json
+import os
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Final, Protocol
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
+from ledgerstone.client.http_api import authorization, open_api, parse_api_address
+from ledgerstone.client.properties import VARIABLE, read_client_properties
+from ledgerstone.client.security import client_security
 from ledgerstone.dataclasses import dataclass
 from ledgerstone.pipeline.avro_registry import registered_schema
 from ledgerstone.pipeline.definition import Pipeline
@@ -86,19 +90,21 @@ def report(
     api: str, erasure_id: str, findings: Sequence[Finding], *, verifier: str, group: str
 ) -> Reported:
     """All findings at once, so that no receipt is signed between two of them. `api` is the address
-    of the broker's HTTP API: http://HOST:PORT; `group` is the one the pipeline reads as."""
-    address = urlsplit(api if "://" in api else f"http://{api}")
+    of the broker's HTTP API: http://HOST:PORT, or https://; `group` is the one the pipeline reads
+    as. Who asks is in the properties that LEDGERSTONE_COMMAND_CONFIG names."""
+    address = parse_api_address(api)
+    if address is None:
+        raise PipelineError(f"{api} is not an address like http://HOST:PORT")
+    properties = os.environ.get(VARIABLE)
+    security = client_security(read_client_properties(properties) if properties else {})
     path = f"/api/v1/erasures/{quote(erasure_id, safe='')}/evidence"
     words = [
         {"output": each.output, "verdict": each.verdict.value, "evidence": each.evidence}
         for each in findings
     ]
     body = {"verifier": verifier, "group": group, "words": words}
-    connection = http.client.HTTPConnection(
-        address.hostname or "", address.port or 80, timeout=_TIMEOUT_S
-    )
-    with closing(connection):
-        headers = {"Content-Type": "application/json"}
+    with closing(open_api(address, security, timeout_s=_TIMEOUT_S)) as connection:
+        headers = {"Content-Type": "application/json", **authorization(address, security)}
         connection.request("POST", path, json.dumps(body).encode(), headers)
         answer = connection.getresponse()
         text = answer.read(_MAX_ANSWER).decode("utf-8", "replace")

@@ -124,6 +124,12 @@ class _Section:
         found = (by_host.get(WILDCARD), by_host.get(host))
         return reduce(or_, (each.allowed for each in found if each is not None), 0)
 
+    def __iter__(self) -> Iterator[Acl]:
+        for patterns in (self.literals, self.prefixes):
+            for by_host in patterns.values():
+                for rules in by_host.values():
+                    yield from rules
+
     def acls_for(self, host: str) -> Iterator[Acl]:
         for patterns in (self.literals, self.prefixes):
             for by_host in patterns.values():
@@ -213,3 +219,9 @@ class AclIndex:
             section = self._sections.get((each, resource_type))
             if section is not None:
                 yield from section.acls_for(host)
+
+    def about(self, principal: str) -> Iterator[Acl]:
+        """Those that speak of the principal, of any type and for any host."""
+        for who, resource_type in list(self._sections):
+            if who in (principal, EVERYBODY):
+                yield from self._sections[who, resource_type]

@@ -52,6 +52,7 @@ from ledgerstone.uuid_text import random_uuid
 
 if TYPE_CHECKING:
     from ledgerstone.server.auditing.auditor import Auditor
+    from ledgerstone.server.http.doorkeeper import Doorkeeper
     from ledgerstone.server.login.key_fetching import KeyFetching
     from ledgerstone.server.tls_contexts import TlsContexts
 
@@ -314,6 +315,8 @@ async def start_broker(
     # Now rather than under the first produced batch: the very first time it takes some seconds.
     load()
     tls = _tls_of(config, world.clock)
+    if config.ledgerstone_http_listener is not None and config.authorizer_class_name:
+        _check_http(config)
     sockets: list[socket.socket] = []
     http_socket: socket.socket | None = None
     try:
@@ -356,7 +359,7 @@ async def start_broker(
     else:
         runtime.start(listening)
     if http_socket is not None:
-        await _serve_http(running, http_socket, make_site, advertised)
+        await _serve_http(running, http_socket, make_site, advertised, tls)
     if config.cluster.is_configured:
         from ledgerstone.server.cluster_start import ClusterStart
 
@@ -385,7 +388,8 @@ def _key_fetching(broker: Broker) -> "KeyFetching | None":
 
 def _tls_of(config: BrokerConfig, clock: Clock) -> "TlsContexts | None":
     """Before anything else is begun: what is wrong with keys and certificates ends the start."""
-    if not any(protocol.uses_tls for protocol in config.listener_protocols.values()):
+    protocols = config.listener_protocols.values()
+    if not config.ledgerstone_http_tls and not any(each.uses_tls for each in protocols):
         return None
     # Takes cryptography with it, which a plain broker does without.
     from ledgerstone.server.tls_contexts import TlsContexts
@@ -401,6 +405,7 @@ async def _serve_http(
     sock: socket.socket,
     make_site: MakeSite | None,
     advertised: Sequence[Listener],
+    tls: "TlsContexts | None",
 ) -> None:
     broker, runtime, config = running.broker, running.runtime, running.broker.config
 
@@ -409,16 +414,44 @@ async def _serve_http(
 
         return api.reads_only(path)
 
+    def check_route(request: HttpRequest, page: Page) -> Page:
+        from ledgerstone.server.http.gate import shown_to
+
+        return shown_to(broker, request, page)
+
+    site = None if make_site is None else make_site(broker, runtime.wake)
     running.http = HttpServer(
         routes(broker),
         _api(broker, runtime),
-        site=None if make_site is None else make_site(broker, runtime.wake),
+        site=site,
         is_readonly=config.ledgerstone_http_readonly,
         host_names=(*config.ledgerstone_http_hosts, *(each.host for each in advertised)),
         reads_only=reads_only,
+        door=_door(broker, site),
+        check_route=check_route,
     )
-    host, port = await running.http.start(sock)
-    running.http_address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    is_secure = config.ledgerstone_http_tls
+    assert tls is not None or not is_secure
+    host, port = await running.http.start(sock, tls.http if tls is not None and is_secure else None)
+    scheme = "https" if is_secure else "http"
+    running.http_address = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _door(broker: Broker, site: Site | None) -> "Doorkeeper | None":
+    """Without an authorizer nobody is asked who they are."""
+    if broker.authorizer is None:
+        return None
+    from ledgerstone.server.http.doorkeeper import Doorkeeper
+
+    return Doorkeeper(broker, broker.authorizer, site)
+
+
+def _check_http(config: BrokerConfig) -> None:
+    """Before anything is begun: what is wrong with the settings ends the start."""
+    from ledgerstone.server.http.door_settings import certificate_names, trusted_proxy
+
+    certificate_names(config)
+    trusted_proxy(config.raw)
 
 
 async def _open_when_there_is_room(
@@ -485,6 +518,8 @@ def _with_real_http_port(config: BrokerConfig, sock: socket.socket) -> BrokerCon
     assert listener is not None
     listener = listener._replace(port=sock.getsockname()[1])
     text = str(listener).partition("://")[2]
+    if config.ledgerstone_http_tls:
+        text = f"https://{text}"
     raw = {**config.raw, "ledgerstone.http.listener": text}
     return replace(config, ledgerstone_http_listener=listener, raw=raw)
 

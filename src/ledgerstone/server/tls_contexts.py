@@ -8,13 +8,14 @@ and says so until it is mended.
 import logging
 import os
 import socket
+import ssl
 from collections.abc import Callable, Iterator
 from typing import Final
 
 from cryptography import x509
 
 from ledgerstone.clock import Clock
-from ledgerstone.config.broker import BrokerConfig
+from ledgerstone.config.broker import HTTP_LISTENER, BrokerConfig
 from ledgerstone.config.listener_keys import listener_values
 from ledgerstone.config.security_protocol import SecurityProtocol
 from ledgerstone.dataclasses import dataclass, field
@@ -83,6 +84,11 @@ class TlsContexts:
             for name in names
             if config.listener_protocols[name].uses_tls
         }
+        if config.ledgerstone_http_tls:
+            settings = _settings(config, HTTP_LISTENER)
+            self._http: Kept | None = Kept("ledgerstone.http.listener", settings, server_context)
+        else:
+            self._http = None
         self._dialled = {
             name: Kept(f"to {name}", _settings(config, name), client_context)
             for name in _dialled_names(config)
@@ -99,6 +105,11 @@ class TlsContexts:
 
         return make
 
+    def http(self) -> ssl.SSLContext:
+        """The newest one of the HTTP port, which must be https."""
+        assert self._http is not None
+        return self._http.loaded.context
+
     def dialled(self, sock: socket.socket, dial: Dial) -> Transport | None:
         """None: the listener of the other side is a plain one."""
         kept = self._dialled.get(dial.listener)
@@ -112,6 +123,8 @@ class TlsContexts:
     @property
     def all(self) -> Iterator[Kept]:
         yield from self._listeners.values()
+        if self._http is not None:
+            yield self._http
         yield from self._dialled.values()
 
     def changed(self) -> list[Kept]:
@@ -155,10 +168,6 @@ class TlsContexts:
                 )  # fmt: skip
 
 
-def uses_tls(config: BrokerConfig) -> bool:
-    return any(protocol.uses_tls for protocol in config.listener_protocols.values())
-
-
 def _dialled_names(config: BrokerConfig) -> tuple[str, ...]:
     cluster = config.cluster
     if not cluster.is_configured:
@@ -171,8 +180,10 @@ def _dialled_names(config: BrokerConfig) -> tuple[str, ...]:
 def _settings(config: BrokerConfig, name: str) -> TlsSettings:
     values = listener_values(config.raw, name)
     own = f"listener.name.{name.lower()}.{_CLIENT_AUTH}"
-    if config.listener_protocols[name] is SecurityProtocol.SASL_SSL and own not in config.raw:
-        # As in Kafka: a login says who it is, and a certificate is not asked for by the way.
+    has_logins = config.listener_protocols.get(name) in (None, SecurityProtocol.SASL_SSL)
+    if has_logins and own not in config.raw:
+        # As in Kafka: a login says who it is, and a certificate is not asked for by the way. The
+        # HTTP port has logins, too.
         values.pop(_CLIENT_AUTH, None)
     try:
         return tls_settings(values)

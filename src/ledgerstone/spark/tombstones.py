@@ -14,15 +14,21 @@ from urllib.parse import quote
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.cluster import ask_about
 from ledgerstone.client.configs import Resource, ResourceType, describe_configs
+from ledgerstone.client.http_api import (
+    KEY,
+    ApiAddress,
+    authorization,
+    open_api,
+    parse_api_address,
+)
+from ledgerstone.client.security import ClientSecurity
 from ledgerstone.errors import LedgerstoneError
 from ledgerstone.protocol.messages.metadata import MetadataResponse
 from ledgerstone.spark.offsets import Offsets
 from ledgerstone.types import TopicPartition
 
-HTTP_LISTENER: Final = "ledgerstone.http.listener"
 _TIMEOUT_S: Final = 10.0
 _MAX_ANSWER_BYTES: Final = 16 << 20
-_EVERY_ADDRESS: Final = ("", "0.0.0.0", "[::]")
 
 logger = logging.getLogger(__name__)
 
@@ -51,8 +57,10 @@ def removed_below(client: Client, topic: str) -> dict[TopicPartition, int] | Non
 def removed_by_broker(client: Client, topic: str) -> dict[int, dict[TopicPartition, int]]:
     """The same from each broker that answers, for the replicas that it has."""
     found: dict[int, dict[TopicPartition, int]] = {}
-    for node_id, (host, port) in http_addresses(client).items():
-        answer = get_json(host, port, f"/api/v1/topics/{quote(topic, safe='')}/tombstones")
+    security = client.session.config.security
+    for node_id, address in http_addresses(client).items():
+        path = f"/api/v1/topics/{quote(topic, safe='')}/tombstones"
+        answer = get_json(address, path, security)
         if answer is not None:
             found[node_id] = {
                 TopicPartition(topic, int(each["partition"])): max(
@@ -98,7 +106,7 @@ def tombstone_retention_ms(client: Client, topic: str) -> int | None:
     return int(values.get("delete.retention.ms") or 86_400_000)
 
 
-def http_addresses(client: Client) -> dict[int, tuple[str, int]]:
+def http_addresses(client: Client) -> dict[int, ApiAddress]:
     """Of every broker that has one, by node id."""
     if not client.session.cluster.brokers:
         # Who has asked for nothing yet knows of no broker, which is not the same as there is none.
@@ -110,25 +118,28 @@ def http_addresses(client: Client) -> dict[int, tuple[str, int]]:
         except LedgerstoneError as error:
             logger.info("broker %s does not tell its settings: %s", node_id, error)
             continue
-        value = next((entry.value for entry in entries if entry.name == HTTP_LISTENER), None)
-        host, _, port = (value or "").rpartition(":")
-        if port.isdigit():
-            host = endpoint.host if host in _EVERY_ADDRESS else host.strip("[]")
-            found[node_id] = (host, int(port))
+        value = next((entry.value for entry in entries if entry.name == KEY), None)
+        address = parse_api_address(value or "", endpoint.host)
+        if address is not None:
+            found[node_id] = address
     return found
 
 
-def get_json(host: str, port: int, path: str) -> dict[str, Any] | None:
+def get_json(address: ApiAddress, path: str, security: ClientSecurity) -> dict[str, Any] | None:
     import http.client  # It brings TLS and mail along; who asks another broker needs none of it.
 
-    connection = http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)
     try:
-        connection.request("GET", path)
+        connection = open_api(address, security, timeout_s=_TIMEOUT_S)
+    except (OSError, LedgerstoneError) as error:
+        logger.info("%s%s: %s", address.url, path, error)
+        return None
+    try:
+        connection.request("GET", path, headers=dict(authorization(address, security)))
         response = connection.getresponse()
         text = response.read(_MAX_ANSWER_BYTES)
         content = json.loads(text) if response.status == http.client.OK else None
     except (OSError, http.client.HTTPException, ValueError) as error:
-        logger.info("http://%s:%s%s: %s", host, port, path, error)
+        logger.info("%s%s: %s", address.url, path, error)
         return None
     finally:
         connection.close()

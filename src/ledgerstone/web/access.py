@@ -30,7 +30,7 @@ class Access:
         return cls(dice.random_bytes(TOKEN_BYTES).hex())
 
     def is_token(self, text: str) -> bool:
-        return _same(text, self.token)
+        return is_same(text, self.token)
 
     def is_bearer(self, headers: Mapping[str, str]) -> bool:
         """Whether a program sends the token itself; browsers do not."""
@@ -51,11 +51,11 @@ class Access:
         except CookieError:
             return False
         found = cookies.get(_cookie_name(port))
-        return found is not None and _same(found.value, self._session)
+        return found is not None and is_same(found.value, self._session)
 
     def is_own_form(self, headers: Mapping[str, str], fields: Mapping[str, str]) -> bool:
         """Whether a form comes from one of our pages."""
-        return is_same_origin(headers) and _same(fields.get(CSRF_FIELD, ""), self.csrf)
+        return is_same_origin(headers) and is_same(fields.get(CSRF_FIELD, ""), self.csrf)
 
 
 def is_same_origin(headers: Mapping[str, str]) -> bool:
@@ -73,5 +73,5 @@ def _derived(token: str, purpose: str) -> str:
     return hmac.new(token.encode(), purpose.encode(), sha256).hexdigest()
 
 
-def _same(given: str, wanted: str) -> bool:
+def is_same(given: str, wanted: str) -> bool:
     return hmac.compare_digest(given.encode(), wanted.encode())

@@ -14,6 +14,7 @@ from ledgerstone.replication.partition import Partition
 from ledgerstone.server.anatomy.facts import anatomy_of
 from ledgerstone.server.anatomy.partition import PartitionAnatomy
 from ledgerstone.server.broker import Broker
+from ledgerstone.server.http.asker import Asker
 from ledgerstone.server.http.server import HttpRequest, Job
 from ledgerstone.types import TopicPartition
 from ledgerstone.web.anatomy_legend import COLOURS, MARKS, STAGE_LEGEND
@@ -64,7 +65,9 @@ def anatomy_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str])
         "marks": MARKS,
         "stage_entries": STAGE_LEGEND,
         "record": record,
-        "open_transactions": open_in(broker, _shown_partitions(broker, topic, shown)),
+        "open_transactions": open_in(
+            broker, _shown_partitions(broker, topic, shown), request.asker
+        ),
         "before": before[0] if before and only is None else None,
         "following": following[0] if following and only is None else None,
         "table": panels[0]["strip"] if only is not None else None,
@@ -77,7 +80,7 @@ def _shown_partitions(broker: Broker, topic: str, shown: Sequence[int]) -> list[
     return [each for each in hosted(broker, topic) if each.topic_partition.partition in shown]
 
 
-def anatomy_fragment(broker: Broker, argument: str) -> Rendered:
+def anatomy_fragment(broker: Broker, argument: str, asker: Asker) -> Rendered:
     """The argument is a partition's directory name, optionally @ and the offset of a record."""
     name, _, at = argument.partition("@")
     topic, _, number = name.rpartition("-")

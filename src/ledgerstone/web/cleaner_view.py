@@ -5,18 +5,26 @@ Forms and older runs are outside them, since fragments are the same for every re
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from heapq import nlargest
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from ledgerstone.cleaner.history import Run
 from ledgerstone.cleaner.why import FOR_TOMBSTONES, first_shut, gates
 from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.replication.partition import Partition
-from ledgerstone.server.anatomy.queue import QueueRow, running_rows, trouble_rows
+from ledgerstone.security.acl import AclOperation
+from ledgerstone.server.anatomy.queue import (
+    QueueRow,
+    RunningRow,
+    TroubleRow,
+    running_rows,
+    trouble_rows,
+)
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning.view import situation_of
+from ledgerstone.server.http.asker import Asker
 from ledgerstone.server.http.server import HttpRequest
 from ledgerstone.types import TopicPartition
 from ledgerstone.web.hosting import is_internal
@@ -29,6 +37,9 @@ CHARTED: Final = 6
 _MOST_PAGES: Final = 10_000
 
 
+Row = TypeVar("Row", QueueRow, RunningRow, TroubleRow)
+
+
 class RunRow(NamedTuple):
     topic_partition: TopicPartition
     run: Run
@@ -36,62 +47,71 @@ class RunRow(NamedTuple):
 
 def cleaner_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Rendered:
     page_number = _page_number(request.query.get("runs", "1"))
-    runs = _runs(broker, page_number)
-    compacted = [p.topic_partition.topic for p in broker.partitions if p.log.config.compacts]
+    asker = request.asker
+    runs = _runs(broker, asker, page_number)
+    compacted = [
+        p.topic_partition.topic
+        for p in broker.partitions
+        if p.log.config.compacts and asker.may_on_topic(AclOperation.ALTER, p.topic_partition.topic)
+    ]
     topics = sorted(name for name in dict.fromkeys(compacted) if not is_internal(name))
     why = request.query.get("why")
     live = ["cleaner", "cleaner_ratios", "cleaner_internal"]
     if page_number == 1:
         live.append("cleaner_runs")
     facts: dict[str, object] = {
-        **_queue_facts(broker),
-        "internal": _internal_facts(broker),
+        **_queue_facts(broker, asker),
+        "internal": _internal_facts(broker, asker),
         "runs": runs[:SHOWN_RUNS],
         "page_number": page_number,
         "has_more_runs": len(runs) > SHOWN_RUNS,
-        "ratios": _ratios(broker),
+        "ratios": _ratios(broker, asker),
         "topics": topics[:SHOWN_TOPICS],
         "hidden_topics": len(topics[SHOWN_TOPICS:]),
-        "why": None if why is None else _why(broker, why),
+        "why": None if why is None else _why(broker, asker, why),
         "live": live,
     }
     return Rendered("cleaner.html", facts)
 
 
-def cleaner_fragment(broker: Broker, argument: str) -> Rendered:
-    return Rendered("cleaner_fragment.html", _queue_facts(broker))
+def cleaner_fragment(broker: Broker, argument: str, asker: Asker) -> Rendered:
+    return Rendered("cleaner_fragment.html", _queue_facts(broker, asker))
 
 
-def cleaner_runs_fragment(broker: Broker, argument: str) -> Rendered:
-    return Rendered("cleaner_runs.html", {"runs": _runs(broker, 1)[:SHOWN_RUNS]})
+def cleaner_runs_fragment(broker: Broker, argument: str, asker: Asker) -> Rendered:
+    return Rendered("cleaner_runs.html", {"runs": _runs(broker, asker, 1)[:SHOWN_RUNS]})
 
 
-def cleaner_internal_fragment(broker: Broker, argument: str) -> Rendered:
-    return Rendered("cleaner_internal.html", {"internal": _internal_facts(broker)})
+def cleaner_internal_fragment(broker: Broker, argument: str, asker: Asker) -> Rendered:
+    return Rendered("cleaner_internal.html", {"internal": _internal_facts(broker, asker)})
 
 
-def cleaner_ratios_fragment(broker: Broker, argument: str) -> Rendered:
-    return Rendered("cleaner_ratios.html", {"ratios": _ratios(broker)})
+def cleaner_ratios_fragment(broker: Broker, argument: str, asker: Asker) -> Rendered:
+    return Rendered("cleaner_ratios.html", {"ratios": _ratios(broker, asker)})
 
 
 # -- now ------------------------------------------------------------------------------------------
 
 
-def _queue_facts(broker: Broker) -> dict[str, object]:
-    cleaning, rows = broker.cleaning, broker.anatomy.queue.look()
+def _queue_facts(broker: Broker, asker: Asker) -> dict[str, object]:
+    cleaning, rows = broker.cleaning, _seen(broker.anatomy.queue.look(), asker)
     at_work = [each.topic_partition for each in cleaning.running.values()]
     waiting = [row for row in rows if row.topic_partition not in at_work and not _is_internal(row)]
     settings = cleaning.settings
     is_on = settings.enable and settings.threads > 0
     return {
-        "running": running_rows(cleaning),
+        "running": _seen(running_rows(cleaning), asker),
         **_waiting(waiting),
-        "troubles": trouble_rows(cleaning),
+        "troubles": _seen(trouble_rows(cleaning), asker),
         "totals": cleaning.totals,
         "is_on": is_on,
         "worker_failure": cleaning.worker_failure,
         "threads": settings.threads,
     }
+
+
+def _seen(rows: Iterable[Row], asker: Asker) -> list[Row]:
+    return [row for row in rows if asker.sees_topic(row.topic_partition.topic)]
 
 
 def _waiting(rows: list[QueueRow]) -> dict[str, object]:
@@ -101,19 +121,21 @@ def _waiting(rows: list[QueueRow]) -> dict[str, object]:
     return {"queue": queue[:SHOWN_ROWS], "coming": coming[:SHOWN_ROWS], "hidden": hidden}
 
 
-def _internal_facts(broker: Broker) -> dict[str, object]:
+def _internal_facts(broker: Broker, asker: Asker) -> dict[str, object]:
     """For internal topics, which are hidden by default."""
-    rows = [row for row in broker.anatomy.queue.known() if _is_internal(row)]
-    return {**_waiting(rows), "runs": _runs(broker, 1, of_cluster=True)[:SHOWN_RUNS]}
+    known = _seen(broker.anatomy.queue.known(), asker)
+    rows = [row for row in known if _is_internal(row)]
+    return {**_waiting(rows), "runs": _runs(broker, asker, 1, of_cluster=True)[:SHOWN_RUNS]}
 
 
 def _is_internal(row: QueueRow) -> bool:
     return is_internal(row.topic_partition.topic)
 
 
-def _ratios(broker: Broker) -> str:
+def _ratios(broker: Broker, asker: Asker) -> str:
     """Times, and the ratio of each of the first partitions at each of them, for the chart."""
-    rows = [row for row in broker.anatomy.queue.known() if not _is_internal(row)][:CHARTED]
+    seen = _seen(broker.anatomy.queue.known(), asker)
+    rows = [row for row in seen if not _is_internal(row)][:CHARTED]
     rows.sort(key=lambda row: row.topic_partition)
     taken = []
     for row in rows:
@@ -131,12 +153,12 @@ def _ratios(broker: Broker) -> str:
 # -- why ------------------------------------------------------------------------------------------
 
 
-def _why(broker: Broker, name: str) -> dict[str, object]:
+def _why(broker: Broker, asker: Asker, name: str) -> dict[str, object]:
     """Every gate of one partition, given by its directory's name."""
     topic, _, number = name.rpartition("-")
     is_number = number.isascii() and number.isdecimal() and len(number) <= 10
     partition: Partition | None = None
-    if is_number:
+    if is_number and asker.sees_topic(topic):
         partition = broker.partitions.find(TopicPartition(topic, int(number)))
     if partition is None:
         raise NotShown(404, f"There is no partition {name[:260]} here.")
@@ -162,7 +184,9 @@ def _page_number(text: str) -> int:
     return min(max(int(text), 1), _MOST_PAGES) if is_number else 1
 
 
-def _runs(broker: Broker, page_number: int, *, of_cluster: bool = False) -> list[RunRow]:
+def _runs(
+    broker: Broker, asker: Asker, page_number: int, *, of_cluster: bool = False
+) -> list[RunRow]:
     """Newest first; one more than a page, if there is one."""
     skipped = (page_number - 1) * SHOWN_RUNS
     wanted = skipped + SHOWN_RUNS + 1
@@ -170,6 +194,7 @@ def _runs(broker: Broker, page_number: int, *, of_cluster: bool = False) -> list
         RunRow(partition.topic_partition, run)
         for partition in broker.partitions
         if is_internal(partition.topic_partition.topic) is of_cluster
+        and asker.sees_topic(partition.topic_partition.topic)
         for run in islice(reversed(broker.cleaning.files.runs(partition.log)), wanted)
     )
     newest = nlargest(wanted, rows, key=lambda row: (row.run.ended_ms, row.topic_partition))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from ledgerstone.server.broker import Broker
+from ledgerstone.server.http.asker import Asker
 from ledgerstone.server.http.cluster import facts_of
 from ledgerstone.server.http.server import HttpRequest
 from ledgerstone.types import TopicPartition
@@ -13,7 +14,7 @@ def cluster_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str])
     return Rendered("cluster.html", {**_facts(broker), "live": ("cluster",)})
 
 
-def cluster_fragment(broker: Broker, argument: str) -> Rendered:
+def cluster_fragment(broker: Broker, argument: str, asker: Asker) -> Rendered:
     return Rendered("cluster_fragment.html", _facts(broker))
 
 

@@ -9,8 +9,11 @@ from ledgerstone.erasure.erasure import Stage
 from ledgerstone.erasure.receipt import parse
 from ledgerstone.erasure.receipt_text import output_line, render
 from ledgerstone.erasure.supplement import parse_supplement, together
+from ledgerstone.security.acl import AclOperation
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.erasing.view import erasure_json, is_overdue
+from ledgerstone.server.http.asker import Asker
+from ledgerstone.server.http.gate import need_on_topic
 from ledgerstone.server.http.server import HttpRequest, Job, Page, PagePause
 from ledgerstone.web.api_calls import asked
 from ledgerstone.web.erasure_course import ALARMS, alarm_of, course_of_erasure
@@ -30,10 +33,14 @@ _SCANNED: Final = (Stage.UNLINKED, Stage.VERIFIED)
 def erasures_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> SlowAnswer:
     """Filled with the key of the record that `topic`, `partition` and `offset` name, if given."""
     topics = [name for name in sorted(broker.image.topics) if not is_internal(name)]
+    asker = request.asker
+    topics = [name for name in topics if asker.may_on_topic(AclOperation.DELETE, name)]
     chosen, place = request.query.get("topic", ""), place_in(request.query)
+    if place is not None:
+        need_on_topic(broker, asker, AclOperation.READ, chosen)
     key = b"" if place is None else (yield from key_at(broker, chosen, place))
     text, written = as_field(key)
-    shown = yield from _listed(broker)
+    shown = yield from _listed(broker, asker)
     facts = {
         **shown,
         "topics": [name for name in topics if _compacts(broker, name)],
@@ -53,27 +60,29 @@ def _compacts(broker: Broker, topic: str) -> bool:
     return "compact" in policy
 
 
-def erasures_fragment(broker: Broker, argument: str) -> Rendered:
-    return Rendered("erasures_fragment.html", _facts(broker))
+def erasures_fragment(broker: Broker, argument: str, asker: Asker) -> Rendered:
+    return Rendered("erasures_fragment.html", _facts(broker, asker))
 
 
-def _listed(broker: Broker) -> Generator[Job | PagePause | None, Any, dict[str, object]]:
+def _listed(
+    broker: Broker, asker: Asker
+) -> Generator[Job | PagePause | None, Any, dict[str, object]]:
     if not broker.erasing.is_elsewhere:
-        return _facts(broker)
-    page = yield from asked(broker, "/erasures", query={"limit": str(SHOWN)})
+        return _facts(broker, asker)
+    page = yield from asked(broker, asker, "/erasures", query={"limit": str(SHOWN)})
     told = json.loads(page.body)
     rows = [{**row, "alarm": alarm_of(row)} for row in told["erasures"]]
     return {"rows": rows, "hidden": told["total"] - len(rows), "trouble": None}
 
 
-def _facts(broker: Broker) -> dict[str, object]:
-    every = list(broker.erasing.journal.book)
+def _facts(broker: Broker, asker: Asker) -> dict[str, object]:
+    every = [each for each in broker.erasing.journal.book if asker.sees_topic(each.topic)]
     newest = every[-SHOWN:][::-1]
     rows = [erasure_json(broker.erasing, each) for each in newest]
     return {
         "rows": [{**row, "alarm": alarm_of(row)} for row in rows],
         "hidden": len(every) - len(newest),
-        "trouble": broker.erasing.trouble,
+        "trouble": broker.erasing.trouble if asker.sees_cluster else None,
     }
 
 
@@ -94,7 +103,7 @@ def alarming(broker: Broker) -> list[dict[str, Any]]:
 
 
 def erasure_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> SlowAnswer:
-    page = yield from asked(broker, path_of("erasures", parts["erasure"]))
+    page = yield from asked(broker, request.asker, path_of("erasures", parts["erasure"]))
     shown = json.loads(page.body)
     facts = _one(shown)
     if not shown["is_over"] and not broker.erasing.is_elsewhere:
@@ -102,9 +111,9 @@ def erasure_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str])
     return Rendered("erasure.html", facts)
 
 
-def erasure_fragment(broker: Broker, argument: str) -> Rendered:
+def erasure_fragment(broker: Broker, argument: str, asker: Asker) -> Rendered:
     erasure = broker.erasing.journal.book.get(argument)
-    if erasure is None:
+    if erasure is None or not asker.sees_topic(erasure.topic):
         raise NotShown(404, f"There is no erasure {argument[:40]}.")
     return Rendered("erasure_fragment.html", _one(erasure_json(broker.erasing, erasure)))
 
@@ -120,19 +129,20 @@ def _one(shown: dict[str, Any]) -> dict[str, Any]:
 
 def receipt_json(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> SlowAnswer:
     """Exactly the bytes that were signed."""
-    page = yield from asked(broker, path_of("erasures", parts["erasure"], "receipt"))
+    path = path_of("erasures", parts["erasure"], "receipt")
+    page = yield from asked(broker, request.asker, path)
     return _download(page.body, "application/json", f"{parts['erasure']}.json")
 
 
 def receipt_text(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> SlowAnswer:
-    erasure_id = parts["erasure"]
-    page = yield from asked(broker, path_of("erasures", erasure_id, "receipt"))
+    erasure_id, asker = parts["erasure"], request.asker
+    page = yield from asked(broker, asker, path_of("erasures", erasure_id, "receipt"))
     content = parse(_bytes(page.body))
-    shown = json.loads((yield from asked(broker, path_of("erasures", erasure_id))).body)
+    shown = json.loads((yield from asked(broker, asker, path_of("erasures", erasure_id))).body)
     added = []
     for each in shown["supplements"]:
         path = path_of("erasures", erasure_id, "supplements", str(each["number"]))
-        paper = yield from asked(broker, path)
+        paper = yield from asked(broker, asker, path)
         added.append(parse_supplement(_bytes(paper.body)))
     text = render(content) + "".join(f"{line}\n" for line in together(content, added))
     return _download(text, "text/plain; charset=utf-8", f"{erasure_id}.txt")
@@ -141,7 +151,8 @@ def receipt_text(broker: Broker, request: HttpRequest, parts: Mapping[str, str])
 def supplement_json(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> SlowAnswer:
     """The very bytes that were signed."""
     erasure_id, number = parts["erasure"], parts["number"]
-    page = yield from asked(broker, path_of("erasures", erasure_id, "supplements", number))
+    path = path_of("erasures", erasure_id, "supplements", number)
+    page = yield from asked(broker, request.asker, path)
     return _download(page.body, "application/json", f"{erasure_id}.supplement-{number}.json")
 
 

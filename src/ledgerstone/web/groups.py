@@ -6,8 +6,10 @@ from typing import Any, Final, NamedTuple
 from ledgerstone.coordinator.classic_group import ClassicGroup
 from ledgerstone.coordinator.group_table import GroupTable
 from ledgerstone.server.broker import Broker
+from ledgerstone.server.http.asker import Asker
+from ledgerstone.server.http.guard import seen_group_json
+from ledgerstone.server.http.route_rights import no_group
 from ledgerstone.server.http.server import HttpRequest
-from ledgerstone.server.tombstones.view import group_json
 from ledgerstone.types import TopicPartition
 from ledgerstone.web.router import NotShown, Rendered
 
@@ -52,18 +54,19 @@ class MemberRow(NamedTuple):
 
 
 def groups_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Rendered:
-    return Rendered("groups.html", {**_facts(broker), "live": ("groups",)})
+    return Rendered("groups.html", {**_facts(broker, request.asker), "live": ("groups",)})
 
 
-def groups_fragment(broker: Broker, argument: str) -> Rendered:
-    return Rendered("groups_fragment.html", _facts(broker))
+def groups_fragment(broker: Broker, argument: str, asker: Asker) -> Rendered:
+    return Rendered("groups_fragment.html", _facts(broker, asker))
 
 
-def _facts(broker: Broker) -> dict[str, object]:
-    found = sorted(_groups(broker), key=lambda each: each[1].group_id)
-    missed, least = _missed(broker), _least_margins(broker)
+def _facts(broker: Broker, asker: Asker) -> dict[str, object]:
+    seen = (each for each in _groups(broker) if asker.sees_group(each[1].group_id))
+    found = sorted(seen, key=lambda each: each[1].group_id)
+    missed, least = _missed(broker, asker), _least_margins(broker, asker)
     return {
-        "rows": [_row(broker, *each, missed=missed, least=least) for each in found[:SHOWN]],
+        "rows": [_row(broker, asker, *each, missed=missed, least=least) for each in found[:SHOWN]],
         "hidden": max(len(found) - SHOWN, 0),
     }
 
@@ -73,19 +76,23 @@ def _groups(broker: Broker) -> Iterator[tuple[GroupTable, ClassicGroup]]:
         yield from ((table, group) for group in table.groups.values())
 
 
-def _missed(broker: Broker) -> dict[str, int]:
+def _missed(broker: Broker, asker: Asker) -> dict[str, int]:
     """The number of partitions in which each group may have missed deletes."""
     counts: dict[str, int] = {}
     for partition in broker.partitions:
-        if partition.log.config.compacts:
+        if partition.log.config.compacts and asker.sees_topic(partition.topic_partition.topic):
             for each in broker.cleaning.files.ledger(partition.log).told:
                 counts[each.group_id] = counts.get(each.group_id, 0) + 1
     return counts
 
 
-def _least_margins(broker: Broker) -> dict[str, int]:
+def _least_margins(broker: Broker, asker: Asker) -> dict[str, int]:
     least: dict[str, int] = {}
-    compacted = [each for each in broker.partitions if each.log.config.compacts]
+    compacted = [
+        each
+        for each in broker.partitions
+        if each.log.config.compacts and asker.sees_topic(each.topic_partition.topic)
+    ]
     for partition in compacted[:_MARGINS_UP_TO]:
         for margin in broker.cleaning.guard.margins(partition):
             if margin.margin_ms is not None:
@@ -96,6 +103,7 @@ def _least_margins(broker: Broker) -> dict[str, int]:
 
 def _row(
     broker: Broker,
+    asker: Asker,
     table: GroupTable,
     group: ClassicGroup,
     *,
@@ -104,14 +112,14 @@ def _row(
 ) -> GroupRow:
     lags = []
     for tp, committed in table.offsets.offsets_of(group.group_id):
-        partition = broker.partitions.find(tp)
+        partition = broker.partitions.find(tp) if asker.sees_topic(tp.topic) else None
         if partition is not None:
             lags.append(max(partition.log.high_watermark - committed.offset, 0))
     return GroupRow(
         group_id=group.group_id,
         state=group.state.value,
         members=len(group.roster),
-        topics=len(table.offsets.topics_of(group.group_id)),
+        topics=sum(map(asker.sees_topic, table.offsets.topics_of(group.group_id))),
         lag=sum(lags) if lags else None,
         margin_ms=least.get(group.group_id),
         missed=missed.get(group.group_id, 0),
@@ -122,16 +130,20 @@ def group_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -
     group_id = parts["group"]
     for table, group in _groups(broker):
         if group.group_id == group_id:
-            return Rendered("group.html", _one(broker, table, group))
-    raise NotShown(404, f"There is no group {group_id[:260]}.")
+            return Rendered("group.html", _one(broker, table, group, request.asker))
+    raise NotShown(404, no_group(group_id))
 
 
-def _one(broker: Broker, table: GroupTable, group: ClassicGroup) -> dict[str, object]:
+def _one(broker: Broker, table: GroupTable, group: ClassicGroup, asker: Asker) -> dict[str, object]:
     watched = {
         TopicPartition(each["topic"], each["partition"]): each
-        for each in group_json(broker.cleaning, group.group_id)["partitions"]
+        for each in seen_group_json(broker, group.group_id, asker)["partitions"]
     }
-    offsets = dict(sorted(table.offsets.offsets_of(group.group_id)))
+    offsets = {
+        tp: committed
+        for tp, committed in sorted(table.offsets.offsets_of(group.group_id))
+        if asker.sees_topic(tp.topic)
+    }
     rows = [
         _offset_row(broker, tp, committed.offset, committed.commit_timestamp_ms, watched.get(tp))
         for tp, committed in list(offsets.items())[:SHOWN_OFFSETS]

@@ -1,7 +1,7 @@
 """Asks other nodes of the cluster, as any program would: over their HTTP API. Shell.
 
 Its address is a setting of each broker, so DescribeConfigs tells it. Everything is read only, needs
-no token, and has short timeouts.
+no token (where there are ACLs, CLUSTER_ACTION), and has short timeouts.
 """
 
 import time
@@ -37,15 +37,22 @@ def ask_nodes(
     """What some nodes answer to a GET; None of those that do not. Blocks."""
     time.sleep(after_s)
     nodes = [each for each in serving(broker) if each.broker_id in ids]
-    return from_all(addresses_of(broker, nodes), path)
+    return from_all(broker, addresses_of(broker, nodes), path)
 
 
-def from_all(addresses: Mapping[int, str | None], path: str) -> dict[int, dict[str, Any] | None]:
+def from_all(
+    broker: Broker, addresses: Mapping[int, str | None], path: str
+) -> dict[int, dict[str, Any] | None]:
+    """Where nodes ask who asks, this one says who it is between brokers."""
     if not addresses:
         return {}
+    security = _security(broker.config, broker.config.cluster.inter_broker_listener_name)
+
+    def ask(at: str | None) -> dict[str, Any] | None:
+        return None if at is None else get_json(at, path, security=security)
+
     with ThreadPoolExecutor(min(len(addresses), _AT_ONCE)) as pool:
-        said = pool.map(lambda at: None if at is None else get_json(at, path), addresses.values())
-        return dict(zip(addresses, said, strict=True))
+        return dict(zip(addresses, pool.map(ask, addresses.values()), strict=True))
 
 
 def addresses_of(broker: Broker, nodes: Sequence[BrokerImage]) -> dict[int, str | None]:

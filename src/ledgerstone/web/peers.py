@@ -49,7 +49,7 @@ class PeerWatch:
 
         with self._turn:
             addresses = addresses_of(broker, serving(broker))
-            said = from_all(addresses, "lags")
+            said = from_all(broker, addresses, "lags")
             self.addresses = addresses
             self.lags = LagReports(each for each in said.values() if each is not None)
             self._asked_s = time.monotonic()

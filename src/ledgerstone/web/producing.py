@@ -15,8 +15,12 @@ from ledgerstone.protocol.messages.produce import (
     ProduceTopicData,
 )
 from ledgerstone.records.builder import build_batch
+from ledgerstone.security.acl import AclOperation, AclResourceType
+from ledgerstone.security.principal import ANONYMOUS
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.handlers import produce
+from ledgerstone.server.http.asker import Asker
+from ledgerstone.server.http.gate import need
 from ledgerstone.server.http.server import HttpRequest, Page
 from ledgerstone.server.request import Parked, Request
 from ledgerstone.server.session import Session
@@ -34,6 +38,8 @@ _CLIENT: Final = "ledgerstone-page"
 def produce_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> SlowAnswer:
     """Filled with the key of the record that `partition` and `offset` name, if given."""
     topic, place = topic_of(broker, parts), place_in(request.query)
+    if place is not None:
+        need(broker, request.asker, AclOperation.READ, AclResourceType.TOPIC, topic)
     key = b"" if place is None else (yield from key_at(broker, topic, place))
     text, written = as_field(key)
     facts = {"key": text, "key_as": written, "is_tombstone": "tombstone" in request.query}
@@ -50,7 +56,7 @@ def produce_record(broker: Broker, request: HttpRequest, parts: Mapping[str, str
     if number is None:
         number = 0 if key is None else partition_of(key, count)
     record = (broker.clock.now_ms(), key, value, _headers(fields))
-    offset = _append(broker, topic, number, build_batch([record]))
+    offset = _append(broker, request.asker, topic, number, build_batch([record]))
     what = "Tombstone" if is_tombstone else "Record"
     return see_other(
         path_of("topics", topic, "records"),
@@ -70,7 +76,7 @@ def _headers(fields: dict[str, str]) -> list[tuple[str, bytes | None]]:
     return headers
 
 
-def _append(broker: Broker, topic: str, number: int, batch: bytearray) -> int:
+def _append(broker: Broker, asker: Asker, topic: str, number: int, batch: bytearray) -> int:
     message = ProduceRequest(
         acks=-1,
         timeout_ms=_TIMEOUT_MS,
@@ -80,7 +86,7 @@ def _append(broker: Broker, topic: str, number: int, batch: bytearray) -> int:
             )
         ],
     )
-    session = Session("127.0.0.1", "HTTP")
+    session = Session(asker.host or "127.0.0.1", "HTTP", asker.principal or ANONYMOUS)
     asked = Request(-1, _API_KEY, _VERSION, 0, _CLIENT, session, broker.clock.monotonic_ms())
     answer = produce.handle(broker, asked, message)
     if isinstance(answer, Parked):

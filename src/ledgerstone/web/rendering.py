@@ -8,6 +8,8 @@ all output goes through `wording.visible` first.
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
+from ledgerstone.security.acl import AclOperation, AclResourceType
+from ledgerstone.server.http.asker import ANYBODY, Asker
 from ledgerstone.web import wording
 from ledgerstone.web.assets import Assets
 from ledgerstone.web.peers import PeerWatch
@@ -19,8 +21,8 @@ if TYPE_CHECKING:
 
 
 class PageFacts(NamedTuple):
-    """The `page` of every template. Fragments are rendered once for all readers, so for them
-    `may_write` is never true and `csrf` is empty."""
+    """The `page` of every template. Fragments are rendered once for all readers with the same
+    rights, so for them `may_write` is never true and `csrf` is empty."""
 
     path: str
     now_ms: int
@@ -36,6 +38,20 @@ class PageFacts(NamedTuple):
     why_not: str = ""  # why nothing can be changed here
     csrf: str = ""
     notice: str = ""  # what an action has just done
+    principal: str = ""  # who is logged in
+    has_session: bool = False  # and can log out
+    asker: Asker = ANYBODY
+
+    def may(self, operation: str, topic: str) -> bool:
+        """Whether a form is worth showing; whoever sends it is asked again."""
+        return self.asker.may_on_topic(AclOperation[operation], topic)
+
+    @property
+    def may_create(self) -> bool:
+        rights, create = self.asker.rights, AclOperation.CREATE
+        if rights is None or self.asker.may_on_cluster(create):
+            return True
+        return rights.may_on_some(create, AclResourceType.TOPIC)
 
 
 class Renderer:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from ledgerstone.server.broker import Broker
+from ledgerstone.server.http.asker import Asker
 from ledgerstone.server.http.server import HttpRequest, Job, Page, PagePause
 
 
@@ -24,8 +25,9 @@ class Rendered(NamedTuple):
 Answer = Rendered | Page
 SlowAnswer = Generator[Job | PagePause | None, Any, Answer]
 View = Callable[[Broker, HttpRequest, Mapping[str, str]], Answer | SlowAnswer]
-# A part of a page that is sent again when it changes; the argument follows its name.
-Fragment = Callable[[Broker, str], Rendered]
+# A part of a page that is sent again when it changes; the argument follows its name. It shows what
+# the asker may see.
+Fragment = Callable[[Broker, str, Asker], Rendered]
 
 
 class NotShown(Exception):

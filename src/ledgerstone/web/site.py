@@ -1,8 +1,9 @@
 """The pages of one broker: access control, and which view answers. Shell.
 
 Views and templates are loaded with the first page. Reading needs no token if only this machine can
-connect; otherwise everything does. Every response says what a browser may load and run: our own
-files, and nothing inline.
+connect; otherwise everything does. Where there is an authorizer, the HTTP server has found out who
+asks, and every page needs a right instead. Every response says what a browser may load and run: our
+own files, and nothing inline.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,10 +12,18 @@ from urllib.parse import urlencode
 
 from ledgerstone import __version__
 from ledgerstone.server.broker import Broker
+from ledgerstone.server.http.asker import ANYBODY, Asker
 from ledgerstone.server.http.json_body import Refused
-from ledgerstone.server.http.server import BadRequest, HttpRequest, Page, SlowPage, Stream
+from ledgerstone.server.http.server import (
+    EVENTS,
+    BadRequest,
+    HttpRequest,
+    Page,
+    SlowPage,
+    Stream,
+)
 from ledgerstone.server.movable_clock import MovableClock
-from ledgerstone.web.access import Access, is_same_origin
+from ledgerstone.web.access import CSRF_FIELD, Access, is_same, is_same_origin
 from ledgerstone.web.assets import PREFIX as ASSETS
 from ledgerstone.web.forms import form_of
 from ledgerstone.web.live import Live
@@ -32,7 +41,6 @@ from ledgerstone.web.router import (
 )
 from ledgerstone.web.samples import Samples
 
-EVENTS: Final = "/events"
 # The fragment that shows what other nodes say.
 CLUSTER: Final = "cluster"
 # A form that changes nothing: it is a POST because it holds a key, and addresses get logged.
@@ -71,6 +79,8 @@ class PageSite:
         self._renderer: Renderer | None = None
         self._routes: Sequence[Route] = ()
         self._fragments: Mapping[str, Fragment] = {}
+        # With an authorizer the HTTP server finds out who asks, and everything needs a right.
+        self._asks_for_rights = broker.authorizer is not None
         self._samples = Samples(broker)
         self._peers = PeerWatch(broker)
         self.live = Live(self._fragment, self._tick, self._samples.pause)
@@ -79,6 +89,9 @@ class PageSite:
 
     def opened(self, port: int, *, is_local: bool) -> None:
         self._port, self._is_local = port, is_local
+
+    def is_asset(self, path: str) -> bool:
+        return path.startswith(ASSETS)
 
     def is_question(self, path: str) -> bool:
         return matched(QUESTION, path) is not None
@@ -97,11 +110,13 @@ class PageSite:
             raise BadRequest(403, f"changes need a token: {_NO_TOKEN}")
 
     def answer(self, request: HttpRequest) -> Page | SlowPage | Stream | None:
-        if "token" in request.query and request.method == "GET":
-            return self._let_in(request)
-        is_asset = request.path.startswith(ASSETS)
-        if not (self._is_local or is_asset or self._access.is_known(request.headers, self._port)):
-            raise BadRequest(403, f"this port is open to other machines: {_NO_TOKEN}")
+        is_asset = self.is_asset(request.path)
+        if not self._asks_for_rights:
+            if "token" in request.query and request.method == "GET":
+                return self._let_in(request)
+            is_known = self._is_local or self._access.is_known(request.headers, self._port)
+            if not (is_known or is_asset):
+                raise BadRequest(403, f"this port is open to other machines: {_NO_TOKEN}")
         if self._renderer is None:
             return self._first(request)
         if is_asset:
@@ -127,9 +142,11 @@ class PageSite:
         return Page(404, "there is no such page\n") if answer is None else (yield from answer)
 
     def load(self) -> None:
-        from ledgerstone.web.views import FRAGMENTS, ROUTES
+        from ledgerstone.web.views import FRAGMENTS, LOGIN_ROUTES, ROUTES
 
         self._routes, self._fragments = ROUTES, FRAGMENTS
+        if self._asks_for_rights:
+            self._routes = (*LOGIN_ROUTES, *ROUTES)
         # Last, since it means that all is loaded; another request may have done the same.
         self._renderer = self._renderer or Renderer()
 
@@ -153,9 +170,10 @@ class PageSite:
     def _page(self, renderer: Renderer, request: HttpRequest, found: MatchedRoute) -> SlowPage:
         if request.method == "POST":
             self._check_own(request)
-        if found.asks_peers:
-            yield self._peers.ask
         try:
+            self._check_right(request)
+            if found.asks_peers:
+                yield self._peers.ask
             answer = found.view(self._broker, request, found.parts)
             if not isinstance(answer, Page | Rendered):
                 answer = yield from answer
@@ -172,6 +190,14 @@ class PageSite:
         return Page(answer.status, text, _HTML, HEADERS)
 
     def _check_own(self, request: HttpRequest) -> None:
+        if self._asks_for_rights:
+            from ledgerstone.security.http_credentials import is_own_page
+
+            # A question, too: where everybody has a secret there is no reason to do without.
+            secret = form_of(request).get(CSRF_FIELD, "")
+            if not is_own_page(request.headers) or not is_same(secret, request.asker.csrf):
+                raise BadRequest(403, "this form was not made by a page of this broker")
+            return
         self.check_form(request)
         if self.is_question(request.path):
             return
@@ -180,12 +206,16 @@ class PageSite:
 
     def _facts(self, request: HttpRequest) -> PageFacts:
         facts = self._shared_facts(request.path)
-        why_not = self._why_readonly(request)
+        asker, why_not = request.asker, self._why_readonly(request)
+        csrf = asker.csrf if self._asks_for_rights else "" if why_not else self._access.csrf
         return facts._replace(
             may_write=not why_not,
             why_not=why_not,
-            csrf="" if why_not else self._access.csrf,
+            csrf=csrf,
             notice=request.query.get("notice", ""),
+            principal="" if asker.principal is None else str(asker.principal),
+            has_session=asker.has_session,
+            asker=asker,
         )
 
     def _shared_facts(self, path: str) -> PageFacts:
@@ -208,11 +238,29 @@ class PageSite:
     def _why_readonly(self, request: HttpRequest) -> str:
         if self._broker.config.ledgerstone_http_readonly:
             return "ledgerstone.http.readonly is set"
+        if self._asks_for_rights:
+            return "" if request.asker.csrf else "who asks cannot send forms"
         if not self._is_local:
             return "this port is open to other machines"
         if not self._access.is_known(request.headers, self._port):
             return _NO_TOKEN
         return ""
+
+    # -- rights -------------------------------------------------------------------------------
+
+    def _check_right(self, request: HttpRequest) -> None:
+        if self._asks_for_rights:
+            # A broker without an authorizer does without it.
+            from ledgerstone.server.http.gate import check_route
+
+            check_route(self._broker, request)
+
+    def _check_fragment(self, name: str, asker: Asker) -> None:
+        if self._asks_for_rights:
+            from ledgerstone.server.http.gate import check_fragment
+
+            kind, _, argument = name.partition(":")
+            check_fragment(self._broker, asker, kind, argument)
 
     # -- events -------------------------------------------------------------------------------
 
@@ -221,19 +269,26 @@ class PageSite:
         unknown = [name for name in names if name.partition(":")[0] not in self._fragments]
         if not names or unknown or any(not name.isprintable() for name in names):
             raise BadRequest(404, "show must name fragments, with commas between them")
-        return Stream(self.live.follow(names), HEADERS[:-1])
+        try:
+            for name in names:
+                self._check_fragment(name, request.asker)
+        except Refused as error:
+            raise BadRequest(error.status, str(error)) from None
+        return Stream(self.live.follow(names, request.asker), HEADERS[:-1])
 
     def _tick(self) -> None:
         self._samples.take()
         self._peers.tick()
 
-    def _fragment(self, name: str) -> str:
+    def _fragment(self, name: str, asker: Asker = ANYBODY) -> str:
+        """Of an asker, and of all others with the same rights."""
         assert self._renderer is not None
         kind, _, argument = name.partition(":")
         if kind == CLUSTER:
             self._peers.want()
         try:
-            answer = self._fragments[kind](self._broker, argument)
+            self._check_fragment(name, asker)
+            answer = self._fragments[kind](self._broker, argument, asker)
         except (NotShown, Refused) as error:
             answer = Rendered("error_fragment.html", {"reason": str(error)})
-        return self._renderer.render(answer, self._shared_facts(""))
+        return self._renderer.render(answer, self._shared_facts("")._replace(asker=asker))

@@ -6,7 +6,9 @@ from typing import Final, NamedTuple
 from ledgerstone.metadata.config_entries import ConfigEntry, ConfigSource, topic_entries
 from ledgerstone.metadata.image import PartitionImage
 from ledgerstone.replication.partition import Partition
+from ledgerstone.security.acl import AclOperation
 from ledgerstone.server.broker import Broker
+from ledgerstone.server.http.asker import Asker
 from ledgerstone.server.http.server import HttpRequest
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.web.hosting import hosted, topic_facts, topic_of
@@ -52,6 +54,8 @@ class ConfigRow(NamedTuple):
 def topic_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Rendered:
     topic = topic_of(broker, parts)
     entries = topic_entries(broker.image, broker.config, broker.image.topic_config(topic))
+    if not request.asker.may_on_topic(AclOperation.DESCRIBE_CONFIGS, topic):
+        entries = []
     rows = [_config_row(each) for each in entries]
     facts = {
         **topic_facts(broker, topic),
@@ -63,7 +67,7 @@ def topic_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -
     return Rendered("topic.html", facts)
 
 
-def partitions_fragment(broker: Broker, argument: str) -> Rendered:
+def partitions_fragment(broker: Broker, argument: str, asker: Asker) -> Rendered:
     topic = topic_of(broker, {"topic": argument})
     return Rendered("partitions_fragment.html", _partition_facts(broker, topic))
 

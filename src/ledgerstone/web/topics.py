@@ -12,7 +12,10 @@ from ledgerstone.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from ledgerstone.replication.partition import Partition
+from ledgerstone.security.acl import AclOperation, AclResourceType
 from ledgerstone.server.broker import Broker
+from ledgerstone.server.http.asker import Asker
+from ledgerstone.server.http.gate import need
 from ledgerstone.server.http.server import HttpRequest, Page
 from ledgerstone.web.forms import form_of, path_of, see_other, whole_number
 from ledgerstone.web.hosting import is_internal
@@ -35,7 +38,8 @@ class TopicRow(NamedTuple):
 
 def topics_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Rendered:
     wanted = request.query.get("q", "")
-    own, internal = _facts(broker, wanted), _facts(broker, wanted, of_cluster=True)
+    asker = request.asker
+    own, internal = _facts(broker, wanted, asker), _facts(broker, wanted, asker, of_cluster=True)
     facts = {"own": own, "internal": internal, "q": wanted}
     # A filtered list is not updated while it is open.
     if wanted:
@@ -43,20 +47,24 @@ def topics_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) 
     return Rendered("topics.html", {**facts, "live": ("topics", "internal_topics")})
 
 
-def topics_fragment(broker: Broker, argument: str) -> Rendered:
-    return Rendered("topics_fragment.html", {"list": _facts(broker, "")})
+def topics_fragment(broker: Broker, argument: str, asker: Asker) -> Rendered:
+    return Rendered("topics_fragment.html", {"list": _facts(broker, "", asker)})
 
 
-def internal_topics_fragment(broker: Broker, argument: str) -> Rendered:
-    return Rendered("topics_fragment.html", {"list": _facts(broker, "", of_cluster=True)})
+def internal_topics_fragment(broker: Broker, argument: str, asker: Asker) -> Rendered:
+    return Rendered("topics_fragment.html", {"list": _facts(broker, "", asker, of_cluster=True)})
 
 
-def _facts(broker: Broker, wanted: str, *, of_cluster: bool = False) -> dict[str, object]:
+def _facts(
+    broker: Broker, wanted: str, asker: Asker, *, of_cluster: bool = False
+) -> dict[str, object]:
     """Users' topics, or internal ones, which are hidden by default."""
     names = sorted(
         name
         for name in broker.image.topics
-        if wanted.lower() in name.lower() and is_internal(name) is of_cluster
+        if wanted.lower() in name.lower()
+        and is_internal(name) is of_cluster
+        and asker.sees_topic(name)
     )
     shown = names[:SHOWN]
     by_topic: dict[str, list[Partition]] = {name: [] for name in shown}
@@ -86,6 +94,8 @@ def _row(broker: Broker, name: str, hosted: list[Partition]) -> TopicRow:
 def create_topic(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Page:
     fields = form_of(request)
     name = fields.get("name", "").strip()
+    if not request.asker.may_on_cluster(AclOperation.CREATE):
+        need(broker, request.asker, AclOperation.CREATE, AclResourceType.TOPIC, name)
     partitions = whole_number(fields, "partitions", at_most=_MOST_PARTITIONS)
     wanted = CreateTopicsRequestTopic(
         name=name,

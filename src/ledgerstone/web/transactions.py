@@ -5,8 +5,9 @@ from typing import Final
 
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.broker import Broker
+from ledgerstone.server.http.asker import Asker
 from ledgerstone.server.http.server import HttpRequest
-from ledgerstone.server.http.transactions import transaction_json
+from ledgerstone.server.http.transactions import seen_transactions, transaction_json
 from ledgerstone.web.router import Rendered
 
 SHOWN: Final = 200
@@ -14,25 +15,30 @@ _SHOWN_IN_TOPIC: Final = 20
 
 
 def transactions_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Rendered:
-    found = sorted(broker.txn_shards.undecided(), key=lambda each: each.metadata.start_ms)
-    rows = [transaction_json(each) for each in found[:SHOWN]]
+    found = seen_transactions(broker, request.asker)
+    rows = [transaction_json(each, request.asker) for each in found[:SHOWN]]
     return Rendered("transactions.html", {"rows": rows, "hidden": max(len(found) - SHOWN, 0)})
 
 
-def open_in(broker: Broker, partitions: Sequence[Partition]) -> list[dict[str, object]]:
+def open_in(
+    broker: Broker, partitions: Sequence[Partition], asker: Asker
+) -> list[dict[str, object]]:
     """The open transactions of some partitions, for the page of their topic."""
     found: list[dict[str, object]] = []
     for partition in partitions:
         for each in broker.cleaning.open_txns(partition.log):
             if len(found) == _SHOWN_IN_TOPIC:
                 return found
+            owner = each.owner
+            if owner is not None and not asker.sees_transactions_of(owner.transactional_id):
+                owner = None
             found.append(
                 {
                     "partition": partition.topic_partition.partition,
                     "first_offset": each.first_offset,
                     "producer_id": each.producer_id,
-                    "transactional_id": each.owner.transactional_id if each.owner else None,
-                    "since_ms": each.owner.since_ms if each.owner else None,
+                    "transactional_id": owner.transactional_id if owner else None,
+                    "since_ms": owner.since_ms if owner else None,
                 }
             )
     return found

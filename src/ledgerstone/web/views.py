@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ledgerstone.server.broker import Broker
+from ledgerstone.server.http.asker import Asker
 from ledgerstone.web.actions import (
     abort_transaction,
     acknowledge_missed,
@@ -36,6 +37,7 @@ from ledgerstone.web.erasures import (
 from ledgerstone.web.groups import group_view, groups_fragment, groups_view
 from ledgerstone.web.key_history import key_history_view
 from ledgerstone.web.latest import latest_view
+from ledgerstone.web.logging_in import login_view
 from ledgerstone.web.overview import overview_fragment, overview_view
 from ledgerstone.web.producing import produce_record, produce_view
 from ledgerstone.web.quotas import quotas_view
@@ -83,8 +85,11 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("POST", "/groups/{group}/missed", acknowledge_missed),
 )
 
+# Only where there is an authorizer.
+LOGIN_ROUTES: Final = (Route("GET", "/login", login_view),)
 
-def _samples(broker: Broker, argument: str) -> Rendered:
+
+def _samples(broker: Broker, argument: str, asker: Asker) -> Rendered:
     return Rendered("samples_fragment.html", {})
 
 

@@ -8,7 +8,7 @@ import typer
 
 from ledgerstone.cli.admin_http import AdminApi, AdminCallFailed, answer_of, topic_path
 from ledgerstone.cli.clock import parse_duration
-from ledgerstone.client.cluster import Endpoint
+from ledgerstone.client.http_api import ApiAddress
 
 HOUR_MS = 3_600_000
 
@@ -32,7 +32,7 @@ def test_name_of_a_topic_cannot_leave_its_place_in_a_path() -> None:
 
 
 def test_api_that_is_not_there_is_an_expected_error() -> None:
-    api = AdminApi(Endpoint("127.0.0.1", 1))
+    api = AdminApi(ApiAddress("127.0.0.1", 1))
 
     with pytest.raises(AdminCallFailed, match=r"the HTTP API at 127\.0\.0\.1:1"):
         api.get("clock")
@@ -50,4 +50,4 @@ def test_refusals_of_the_api_say_what_it_said(status: int, content: Any, expecte
     text = b"oops" if content is None else json.dumps(content).encode()
 
     with pytest.raises(AdminCallFailed, match=expected):
-        answer_of(Endpoint("h", 1), status, text)
+        answer_of(ApiAddress("h", 1), status, text)

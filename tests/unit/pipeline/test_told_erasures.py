@@ -4,10 +4,16 @@ from typing import Any
 
 import pytest
 
+from ledgerstone.client.blocking import Client
+from ledgerstone.client.cluster import Endpoint
+from ledgerstone.client.http_api import ApiAddress
+from ledgerstone.client.security import ClientSecurity
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.state import erasures
 from ledgerstone.pipeline.state.erasures import ErasureTombstone, erasures_of, untold_to
 
+# Connects when it is first used, which nobody does here.
+CLIENT = Client([Endpoint("127.0.0.1", 1)])
 TOLD = [
     {"id": "ER-1", "tombstones": [{"partition": 0, "offset": 5}, {"partition": 1, "offset": 9}]},
     {"id": "ER-2", "tombstones": [{"partition": 0, "offset": 20, "written_ms": 1}]},
@@ -18,11 +24,12 @@ TOLD = [
 def told_by(monkeypatch: pytest.MonkeyPatch, *answers: Any) -> list[ErasureTombstone]:
     left = list(answers)
     monkeypatch.setattr(
-        erasures, "http_addresses", lambda client: dict.fromkeys(range(len(answers)), ("h", 1))
+        erasures,
+        "http_addresses",
+        lambda client: dict.fromkeys(range(len(answers)), ApiAddress("h", 1)),
     )
-    monkeypatch.setattr(erasures, "get_json", lambda host, port, path: left.pop(0))
-    # Nobody asks the client.
-    return erasures_of(None, "t")  # type: ignore[arg-type]
+    monkeypatch.setattr(erasures, "get_json", lambda address, path, security: left.pop(0))
+    return erasures_of(CLIENT, "t")
 
 
 def test_only_what_lies_behind_the_snapshot_and_was_not_told_is_left(
@@ -43,13 +50,13 @@ def test_every_page_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
         {"erasures": TOLD[1:], "total": 3, "next": None},
     ]
 
-    def get_json(host: str, port: int, path: str) -> Any:
+    def get_json(address: ApiAddress, path: str, security: ClientSecurity) -> Any:
         asked.append(path)
         return pages[len(asked) - 1]
 
-    monkeypatch.setattr(erasures, "http_addresses", lambda client: {1: ("h", 1)})
+    monkeypatch.setattr(erasures, "http_addresses", lambda client: {1: ApiAddress("h", 1)})
     monkeypatch.setattr(erasures, "get_json", get_json)
-    known = erasures_of(None, "t")  # type: ignore[arg-type]
+    known = erasures_of(CLIENT, "t")
 
     assert [each.erasure_id for each in known] == ["ER-1", "ER-1", "ER-2"]
     assert asked == ["/api/v1/erasures?topic=t", "/api/v1/erasures?topic=t&after=ER-1"]

@@ -13,6 +13,7 @@ from ledgerstone.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequestTopic,
     WriteTxnMarkersResponse,
 )
+from ledgerstone.security.acl import AclOperation, AclResourceType
 from ledgerstone.security.audit_chain import ChainEnd, verified
 from ledgerstone.security.first_logins import HOUR_MS, MOST_REMEMBERED, FirstLogins
 from ledgerstone.server.auditing.audit_file import audit_files, lines_of
@@ -191,8 +192,8 @@ def test_storms_are_bounded_each_for_itself(kind: str) -> None:
             case "authn.fail":
                 auditor.login_failed(f"10.0.{number % 7}.1", "SASL", "PLAIN")
             case "http.deny":
-                path = f"/api/v1/{'x' * 9_000}{number}"
-                auditor.http_denied(path, 403, principal="User:a", host="h")
+                name = f"{'x' * 9_000}{number}"
+                auditor.denied_http("User:a", "h", AclOperation.READ, AclResourceType.TOPIC, name)
             case _:
                 auditor.login_expired(f"User:{number}", "h", "SASL", "PLAIN")
     assert machine.fs.operation_count - before <= 12, "writes, for twenty thousand denials"
@@ -209,10 +210,12 @@ def test_storm_of_one_kind_does_not_hide_another() -> None:
     for _ in range(1_000):
         _auditor(machine).login_failed("10.0.0.1", "SASL", "PLAIN")
 
-    _auditor(machine).http_denied("/api/v1/clock", 403, principal=None, host="10.0.0.2")
+    _auditor(machine).denied_http(
+        "User:a", "10.0.0.2", AclOperation.READ, AclResourceType.TOPIC, "orders"
+    )
 
     assert _log(machine)[-1]["kind"] == "http.deny"
-    assert _log(machine)[-1]["resource"] == "/api/v1/clock"
+    assert _log(machine)[-1]["resource"] == "TOPIC:orders"
 
 
 def test_denial_that_nothing_else_follows_wakes_the_broker() -> None:

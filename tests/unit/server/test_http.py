@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ledgerstone.server.http import server as http
+from ledgerstone.server.http import wire
 from ledgerstone.server.http.server import (
     BadRequest,
     HttpRequest,
@@ -35,6 +36,9 @@ class Echo:
 
     def opened(self, port: int, *, is_local: bool) -> None:
         self.port, self.is_local = port, is_local
+
+    def is_asset(self, path: str) -> bool:
+        return False
 
     def is_question(self, path: str) -> bool:
         return path == "/question"
@@ -416,6 +420,6 @@ def test_stream_is_asked_for_with_get_alone() -> None:
 
 def test_header_never_holds_a_line_end() -> None:
     with pytest.raises(AssertionError):
-        http._encode(
+        wire.encode_page(
             Page(200, "", headers=(("Location", "/x\r\nSet-Cookie: a=b"),)), with_body=True
         )

@@ -11,7 +11,8 @@ import pytest
 from ledgerstone.clock import Clock
 from ledgerstone.server.http.api import handle
 from ledgerstone.server.http.monitor import readiness, samples
-from ledgerstone.server.http.server import MAX_BODY_BYTES, HttpRequest, HttpServer, Page, SlowPage
+from ledgerstone.server.http.server import HttpRequest, HttpServer, Page, SlowPage
+from ledgerstone.server.http.wire import MAX_BODY_BYTES
 from ledgerstone.server.movable_clock import MovableClock
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess

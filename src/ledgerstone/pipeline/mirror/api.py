@@ -10,6 +10,8 @@ from contextlib import closing
 from typing import Any, Final
 
 from ledgerstone.client.blocking import Client
+from ledgerstone.client.http_api import ApiAddress, authorization, open_api
+from ledgerstone.client.security import PLAIN_TEXT, ClientSecurity
 from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.spark.tombstones import http_addresses
@@ -29,13 +31,15 @@ class ApiFailed(PipelineError):
 
 @dataclass(frozen=True, slots=True)
 class ClusterApi:
-    addresses: tuple[tuple[str, int], ...]
+    addresses: tuple[ApiAddress, ...]
     token: str | None = field(default=None, repr=False)
+    security: ClientSecurity = PLAIN_TEXT
 
     @classmethod
     def of(cls, client: Client, token: str | None) -> "ClusterApi":
         """Without addresses for a cluster whose brokers have no API, as Apache Kafka's."""
-        return cls(tuple(http_addresses(client).values()), token)
+        security = client.session.config.security
+        return cls(tuple(http_addresses(client).values()), token, security)
 
     def get(self, path: str) -> dict[str, Any]:
         return _json(self.get_bytes(path))
@@ -50,30 +54,29 @@ class ClusterApi:
     def _ask(self, method: str, path: str, body: bytes | None) -> bytes:
         refusal = ApiFailed("no broker has an HTTP API", http.client.NOT_FOUND)
         silent: ApiFailed | None = None
-        for host, port in self.addresses:
+        for address in self.addresses:
             try:
-                status, text = self._exchange(host, port, method, path, body)
+                status, text = self._exchange(address, method, path, body)
             except ConnectionRefusedError as error:
-                silent = ApiFailed(f"http://{host}:{port}: {error}")
+                silent = ApiFailed(f"{address.url}: {error}")
                 continue
             except (OSError, ValueError, http.client.HTTPException) as error:
-                silent = ApiFailed(f"http://{host}:{port}: {type(error).__name__}: {error}")
+                silent = ApiFailed(f"{address.url}: {type(error).__name__}: {error}")
                 if method == "POST":
                     raise silent from error
                 continue
             if status == http.client.OK:
                 return text
             said = text.decode("utf-8", "replace").strip()[:200]
-            refusal = ApiFailed(f"http://{host}:{port} refused ({status}): {said}", status)
+            refusal = ApiFailed(f"{address.url} refused ({status}): {said}", status)
         raise silent or refusal
 
     def _exchange(
-        self, host: str, port: int, method: str, path: str, body: bytes | None
+        self, address: ApiAddress, method: str, path: str, body: bytes | None
     ) -> tuple[int, bytes]:
         headers = {} if body is None else {"Content-Type": "application/json"}
-        if self.token:
-            headers["Authorization"] = f"Bearer {self.token}"
-        with closing(http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)) as connection:
+        headers |= authorization(address, self.security, self.token)
+        with closing(open_api(address, self.security, timeout_s=_TIMEOUT_S)) as connection:
             connection.request(method, f"/api/v1/{path}", body, headers)
             answer = connection.getresponse()
             return answer.status, answer.read(_MAX_ANSWER_BYTES)

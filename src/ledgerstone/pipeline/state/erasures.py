@@ -9,6 +9,8 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from ledgerstone.client.blocking import Client
+from ledgerstone.client.http_api import ApiAddress
+from ledgerstone.client.security import ClientSecurity
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.spark.tombstones import get_json, http_addresses
 
@@ -27,17 +29,18 @@ class ErasureTombstone(NamedTuple):
 
 def erasures_of(client: Client, topic: str) -> list[ErasureTombstone]:
     found: dict[ErasureTombstone, None] = {}
-    for host, port in http_addresses(client).values():
-        found |= dict.fromkeys(_tombstones(_all_pages(host, port, topic), topic))
+    security = client.session.config.security
+    for address in http_addresses(client).values():
+        found |= dict.fromkeys(_tombstones(_all_pages(address, security, topic), topic))
     return sorted(found)
 
 
-def _all_pages(host: str, port: int, topic: str) -> Mapping[str, Any]:
+def _all_pages(address: ApiAddress, security: ClientSecurity, topic: str) -> Mapping[str, Any]:
     """All pages of a broker's answer as one. An older broker has only one page."""
     first = path = f"/api/v1/erasures?topic={quote(topic, safe='')}"
     pages: list[Mapping[str, Any]] = []
     while len(pages) < _MOST_PAGES:
-        page = get_json(host, port, path) or {}
+        page = get_json(address, path, security) or {}
         pages.append(page)
         last = page.get("next")
         if not isinstance(last, str):

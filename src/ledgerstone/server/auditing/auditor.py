@@ -94,9 +94,17 @@ class Auditor:
         outcome = "done" if status < 400 else "refused"
         self.write(AuditEvent(kind, outcome, who, {**facts, "status": status}))
 
-    def noted(self, kind: str, outcome: str, facts: Mapping[str, Any], *, sync: bool) -> None:
-        """What no request asked for. OSError only with `sync`."""
-        event = AuditEvent(kind, outcome, {}, facts)
+    def noted(
+        self,
+        kind: str,
+        outcome: str,
+        facts: Mapping[str, Any],
+        *,
+        sync: bool,
+        who: Mapping[str, str] | None = None,
+    ) -> None:
+        """What no request of Kafka's protocol asked for. OSError only with `sync`."""
+        event = AuditEvent(kind, outcome, dict(who or {}), facts)
         if sync:
             self._file.append(event, sync=True)
             self._written()
@@ -118,9 +126,17 @@ class Auditor:
         denial = Denial(str(session.principal), session.host, api, operation.name, resource)
         self._deny(_AUTHZ, denial)
 
-    def http_denied(self, path: str, status: int, *, principal: str | None, host: str) -> None:
-        """A call of the HTTP port that was refused for who made it. Paths have no keys in them."""
-        self._deny(_HTTP, Denial(principal, host, "http", str(status), path))
+    def denied_http(
+        self,
+        principal: str,
+        host: str,
+        operation: AclOperation,
+        resource_type: AclResourceType,
+        name: str,
+    ) -> None:
+        """The same, of a call on the HTTP port."""
+        resource = f"{resource_type.name}:{name}"
+        self._deny(_HTTP, Denial(principal, host, "http", operation.name, resource))
 
     def login_failed(self, host: str, listener: str, mechanism: str) -> None:
         self._deny(_AUTHN, Denial(None, host, "login", mechanism, listener))

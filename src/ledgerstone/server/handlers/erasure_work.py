@@ -20,6 +20,7 @@ from ledgerstone.server.broker import Broker
 from ledgerstone.server.erasing.host import WorkRefusal, answer, check_asker, refused, said
 from ledgerstone.server.erasing.work import NotYet
 from ledgerstone.server.http.api import ApiCall
+from ledgerstone.server.http.forwarded import asker_from
 from ledgerstone.server.http.server import HttpRequest, Page
 from ledgerstone.server.request import ANSWERED_LATER, Answer, Request
 
@@ -47,7 +48,7 @@ def handle(broker: Broker, request: Request, message: ErasureWorkRequest) -> Ans
                 return said(erasing, encoded(erasing.sharing.take(content)))
             case WorkKind.AUDIT:
                 return _take_lines(broker, request, message.broker_id, content)
-        call = ApiCall(broker, _request_of(content), is_routed=False)
+        call = ApiCall(broker, _request_of(broker, content), is_routed=False)
     except InvalidRequest as error:
         return refused(erasing, WorkRefusal(ErrorCode.INVALID_REQUEST, str(error)))
     erasing.attempts.add(
@@ -89,7 +90,7 @@ def _take_lines(
     return ANSWERED_LATER
 
 
-def _request_of(content: dict[str, object]) -> HttpRequest:
+def _request_of(broker: Broker, content: dict[str, object]) -> HttpRequest:
     method, path, query, body = (content.get(each) for each in ("method", "path", "query", "body"))
     if not isinstance(query, dict) or not all(type(each) is str for each in query.values()):
         raise InvalidRequest("a call without its query")
@@ -99,7 +100,8 @@ def _request_of(content: dict[str, object]) -> HttpRequest:
         data = b64decode(body, validate=True)
     except ValueError:
         raise InvalidRequest("a call whose body is no base64") from None
-    return HttpRequest(method, path, query, {}, data)
+    asker = asker_from(broker, content.get("asker"))
+    return HttpRequest(method, path, query, {}, data, asker)
 
 
 def _answer(broker: Broker, page: Page | str) -> ErasureWorkResponse:

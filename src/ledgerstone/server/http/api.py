@@ -11,7 +11,8 @@ What is about erasures is in `http_erasure`, about tombstones in `http_guard`, a
 logs in `http_anatomy`, about damage in `http_damage`, about transactions in `http_transactions`,
 about quotas in `http_quotas`, about the cluster in `http_cluster`, about the audit log in
 `http_audit`.
-Errors are JSON too: {"error": why}. Who may call is decided by `http`.
+Errors are JSON too: {"error": why}. Who asks is found out before; which right a call needs is in
+`route_rights`.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,6 +21,7 @@ from urllib.parse import unquote
 
 from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.replication.partition import Partition
+from ledgerstone.security.acl import AclOperation
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning.view import history_json, partition_status, ticket_json
 from ledgerstone.server.erasing.work import NotYet
@@ -32,6 +34,7 @@ from ledgerstone.server.http import guard as http_guard
 from ledgerstone.server.http import quotas as http_quotas
 from ledgerstone.server.http import transactions as http_transactions
 from ledgerstone.server.http.forwarded import routed
+from ledgerstone.server.http.gate import check_route, need_on_topic
 from ledgerstone.server.http.json_body import Refused, Retried, body_of, json_page
 from ledgerstone.server.http.server import HttpRequest, Page, PagePause, SlowPage
 from ledgerstone.server.movable_clock import MovableClock
@@ -99,6 +102,7 @@ class ApiCall:
         self._request = request
         self._is_routed = is_routed
         self._retried: Retried | None = None
+        self._is_allowed = False
         # What the audit log says of it, once it has.
         self._act: HttpAct | None = None
 
@@ -111,7 +115,10 @@ class ApiCall:
             return
         from ledgerstone.server.auditing.http_acts import act_of
 
-        act = act_of(parts, request.path, request.body, principal=None, host=None)
+        asker = request.asker
+        principal = None if asker.principal is None else str(asker.principal)
+        host = asker.host or None
+        act = act_of(parts, request.path, request.body, principal=principal, host=host)
         try:
             auditor.begun(act.kind, act.who, act.facts)
         except OSError as error:
@@ -127,6 +134,9 @@ class ApiCall:
 
     def _attempt(self) -> Page:
         try:
+            if not self._is_allowed:
+                check_route(self._broker, self._request)
+                self._is_allowed = True
             path = self._request.path.removeprefix(PREFIX)
             parts = [unquote(part) for part in path.split("/")]
             self._write_down(parts)
@@ -153,7 +163,7 @@ def _dispatch(broker: Broker, request: HttpRequest, parts: list[str], *, is_rout
         case ["topics", topic, "compact"]:
             calls = {"POST": lambda: _compact(broker, topic, request)}
         case ["tickets", number]:
-            calls = {"GET": lambda: _ticket(broker, number)}
+            calls = {"GET": lambda: _ticket(broker, request, number)}
         case ["cleaner", "history"]:
             calls = {"GET": lambda: _history(broker, request)}
         case _:
@@ -231,20 +241,23 @@ def _compact(broker: Broker, topic: str, request: HttpRequest) -> object:
     return {"tickets": [ticket_json(each) for each in tickets]}
 
 
-def _ticket(broker: Broker, number: str) -> object:
+def _ticket(broker: Broker, request: HttpRequest, number: str) -> object:
     is_number = number.isascii() and number.isdecimal() and len(number) <= 18
     ticket = broker.cleaning.tickets.get(int(number)) if is_number else None
-    if ticket is None:
+    if ticket is None or not request.asker.sees_topic(ticket.topic_partition.topic):
         raise Refused(404, f"there is no ticket {number}")
     return ticket_json(ticket)
 
 
 def _history(broker: Broker, request: HttpRequest) -> object:
     topic = request.query.get("topic")
+    if topic is not None:
+        need_on_topic(broker, request.asker, AclOperation.DESCRIBE, topic)
     partitions = [
         each
         for each in (broker.partitions if topic is None else _hosted(broker, topic))
         if _is_wanted(each.topic_partition, request.query.get("partition"))
+        and request.asker.sees_topic(each.topic_partition.topic)
     ]
     runs = [run for partition in partitions for run in history_json(broker.cleaning, partition)]
     runs.sort(key=lambda run: -int(run["ended_ms"]))

@@ -25,7 +25,7 @@ def calls(broker: Broker, request: HttpRequest, parts: list[str]) -> Calls | Non
 
 def _head(broker: Broker, request: HttpRequest) -> object:
     auditor = broker.auditor
-    _check_is_super(broker, request)
+    _check_is_super(request)
     if auditor is None or auditor.upkeep is None:
         raise Refused(404, "this node keeps no audit log: ledgerstone.audit.dir is not set")
     file, feed = auditor.file, auditor.feed
@@ -43,10 +43,7 @@ def _head(broker: Broker, request: HttpRequest) -> object:
     }
 
 
-def _check_is_super(broker: Broker, request: HttpRequest) -> None:
-    if broker.authorizer is None:
-        return
-    # Of a request whose sender is known.
-    principal = getattr(request, "principal", None)
-    if str(principal) not in broker.authorizer.super_users:
+def _check_is_super(request: HttpRequest) -> None:
+    rights = request.asker.rights
+    if rights is not None and not rights.is_super:
         raise Refused(403, "the audit log is for super users")

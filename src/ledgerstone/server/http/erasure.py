@@ -35,11 +35,15 @@ from ledgerstone.erasure.key_print import SALT_BYTES, PrintKey
 from ledgerstone.erasure.scan_plan import KeyPrints
 from ledgerstone.errors import InvalidRequest, KafkaError, StorageError
 from ledgerstone.metadata.topic_names import INTERNAL_TOPICS
+from ledgerstone.security.acl import AclOperation, AclResourceType
 from ledgerstone.server.broker import Broker
+from ledgerstone.server.erasing.journal_topic import JOURNAL
 from ledgerstone.server.erasing.requests import JournalChange
 from ledgerstone.server.erasing.scans import missing_partition
 from ledgerstone.server.erasing.searching import where
 from ledgerstone.server.erasing.view import erasure_json, is_overdue, journal_json
+from ledgerstone.server.http.asker import Asker
+from ledgerstone.server.http.gate import need
 from ledgerstone.server.http.json_body import Refused, Retried, body_of
 from ledgerstone.server.http.server import HttpRequest, Page
 from ledgerstone.types import TopicPartition
@@ -57,7 +61,7 @@ def calls(broker: Broker, request: HttpRequest, parts: list[str]) -> Calls | Non
         case ["topics", topic, "where"]:
             return {"POST": lambda: _where(broker, topic, request)}
         case ["searches", number]:
-            return {"GET": lambda: _search(broker, number)}
+            return {"GET": lambda: _search(broker, request, number)}
         case ["topics", topic, "erasures"]:
             return {"POST": lambda: _erase(broker, topic, request)}
         case ["erasures"]:
@@ -69,7 +73,7 @@ def calls(broker: Broker, request: HttpRequest, parts: list[str]) -> Calls | Non
         case ["erasures-public-key"]:
             return {"GET": lambda: _public_key(broker)}
         case ["erasures", erasure_id]:
-            return {"GET": lambda: _one(broker, erasure_id)}
+            return {"GET": lambda: _one(broker, erasure_id, request)}
         case ["erasures", erasure_id, "cancel"]:
             return {"POST": lambda: _cancel(broker, erasure_id, request)}
         case ["erasures", erasure_id, "abandon"]:
@@ -77,11 +81,11 @@ def calls(broker: Broker, request: HttpRequest, parts: list[str]) -> Calls | Non
         case ["erasures", erasure_id, "accept"]:
             return {"POST": lambda: _accept(broker, erasure_id, request)}
         case ["erasures", erasure_id, "receipt"]:
-            return {"GET": lambda: _receipt(broker, erasure_id)}
+            return {"GET": lambda: _receipt(broker, erasure_id, request)}
         case ["erasures", erasure_id, "supplements"]:
-            return {"GET": lambda: _supplements(broker, erasure_id)}
+            return {"GET": lambda: _supplements(broker, erasure_id, request)}
         case ["erasures", erasure_id, "supplements", number]:
-            return {"GET": lambda: _supplement(broker, erasure_id, number)}
+            return {"GET": lambda: _supplement(broker, erasure_id, number, request)}
         case ["erasures", erasure_id, "evidence"]:
             return {"POST": lambda: _evidence(broker, erasure_id, request)}
         case _:
@@ -112,10 +116,10 @@ def _where(broker: Broker, topic: str, request: HttpRequest) -> object:
     return where(erasing, topic, keys).to_json()
 
 
-def _search(broker: Broker, number: str) -> object:
+def _search(broker: Broker, request: HttpRequest, number: str) -> object:
     is_number = number.isascii() and number.isdecimal() and len(number) <= 18
     ticket = broker.erasing.tickets.get(int(number)) if is_number else None
-    if ticket is None:
+    if ticket is None or not request.asker.may_on_topic(AclOperation.READ, ticket.topic):
         raise Refused(404, f"there is no search {number}")
     return ticket.to_json()
 
@@ -140,7 +144,7 @@ def _erase(broker: Broker, topic: str, request: HttpRequest) -> object:
             topic_id=topic_id,
             key=key,
             reason=_text(body, "reason"),
-            requested_by=_text(body, "requested_by"),
+            requested_by=request.asker.signed(_text(body, "requested_by")),
             after_ms=_whole(body, "after_ms") or 0,
             deadline_ms=_whole(body, "deadline_ms"),
             within_ms=_whole(body, "within_ms"),
@@ -197,6 +201,7 @@ def _list(broker: Broker, request: HttpRequest) -> object:
         each
         for each in reversed(list(broker.erasing.journal.book))
         if query.get("topic") in (None, each.topic)
+        and request.asker.sees_topic(each.topic)
         and stage in (None, each.stage.value)
         and ("open" not in query or not each.is_over)
         and ("overdue" not in query or is_overdue(broker.erasing, each))
@@ -228,69 +233,92 @@ def _limit(query: Mapping[str, str]) -> int:
     return int(text)
 
 
-def _one(broker: Broker, erasure_id: str) -> object:
+def _one(broker: Broker, erasure_id: str, request: HttpRequest) -> object:
     return {
         "now_ms": broker.clock.now_ms(),
-        **erasure_json(broker.erasing, _find(broker, erasure_id)),
+        **erasure_json(broker.erasing, _find(broker, erasure_id, request.asker)),
     }
 
 
 def _cancel(broker: Broker, erasure_id: str, request: HttpRequest) -> object:
-    by = _text(body_of(request), "by")
-    return _changed(broker, erasure_id, lambda: broker.erasing.requests.cancel(erasure_id, by))
+    _check_may_erase(broker, erasure_id, request.asker)
+    by = request.asker.signed(_text(body_of(request), "by"))
+    return _changed(
+        broker, erasure_id, request, lambda: broker.erasing.requests.cancel(erasure_id, by)
+    )
 
 
-def _changed(broker: Broker, erasure_id: str, change: Callable[[], JournalChange]) -> Retried:
-    _find(broker, erasure_id)
+def _check_may_erase(broker: Broker, erasure_id: str, asker: Asker) -> None:
+    erasure = _find(broker, erasure_id, asker)
+    need(broker, asker, AclOperation.DELETE, AclResourceType.TOPIC, erasure.topic)
+
+
+def _changed(
+    broker: Broker, erasure_id: str, request: HttpRequest, change: Callable[[], JournalChange]
+) -> Retried:
+    _find(broker, erasure_id, request.asker)
     begun = change()
 
     def answer() -> object:
         _answering(begun.attempt)
-        return erasure_json(broker.erasing, _find(broker, erasure_id))
+        return erasure_json(broker.erasing, _find(broker, erasure_id, request.asker))
 
     return Retried(answer)
 
 
 def _abandon(broker: Broker, erasure_id: str, request: HttpRequest) -> object:
+    _check_may_erase(broker, erasure_id, request.asker)
     body = body_of(request)
-    by, reason = _text(body, "by"), _text(body, "reason")
+    by, reason = request.asker.signed(_text(body, "by")), _text(body, "reason")
     return _changed(
-        broker, erasure_id, lambda: broker.erasing.requests.abandon(erasure_id, by, reason)
+        broker,
+        erasure_id,
+        request,
+        lambda: broker.erasing.requests.abandon(erasure_id, by, reason),
     )
 
 
 def _accept(broker: Broker, erasure_id: str, request: HttpRequest) -> object:
+    _check_may_erase(broker, erasure_id, request.asker)
     body, requests = body_of(request), broker.erasing.requests
     file, by, reason = (_text(body, name) for name in ("file", "by", "reason"))
+    by = request.asker.signed(by)
     broker_id = _number(body, "broker")
     if broker_id is not None and not file:
         return _changed(
             broker,
             erasure_id,
+            request,
             lambda: requests.give_up_broker(erasure_id, broker_id=broker_id, reason=reason, by=by),
         )
     return _changed(
         broker,
         erasure_id,
+        request,
         lambda: requests.accept(erasure_id, file=file, reason=reason, by=by, node_id=broker_id),
     )
 
 
-def _receipt(broker: Broker, erasure_id: str) -> object:
-    erasure = _find(broker, erasure_id)
+def _receipt(broker: Broker, erasure_id: str, request: HttpRequest) -> object:
+    erasure = _find(broker, erasure_id, request.asker)
     if erasure.receipt is None:
         raise Refused(409, f"{erasure_id} is {erasure.stage.value} and has no receipt")
     return Page(200, erasure.receipt, "application/json")
 
 
 def _evidence(broker: Broker, erasure_id: str, request: HttpRequest) -> object:
+    _find(broker, erasure_id, request.asker)
+    need(broker, request.asker, AclOperation.WRITE, AclResourceType.TOPIC, JOURNAL.topic)
     body = body_of(request)
     words = body.get("words", [body])
     if not isinstance(words, list) or not 0 < len(words) <= MAX_WORDS:
         raise Refused(400, f"words must be a list of at most {MAX_WORDS}")
     evidence = [_word(broker, body, each) for each in words]
     return _changed(
-        broker, erasure_id, lambda: broker.erasing.requests.give_evidence(erasure_id, evidence)
+        broker,
+        erasure_id,
+        request,
+        lambda: broker.erasing.requests.give_evidence(erasure_id, evidence),
     )
 
 
@@ -308,20 +336,20 @@ def _word(broker: Broker, body: Mapping[str, Any], word: object) -> Evidence:
     )
 
 
-def _supplements(broker: Broker, erasure_id: str) -> object:
-    erasure = _find(broker, erasure_id)
+def _supplements(broker: Broker, erasure_id: str, request: HttpRequest) -> object:
+    erasure = _find(broker, erasure_id, request.asker)
     return {"supplements": [json.loads(each.document) for each in erasure.supplements]}
 
 
-def _supplement(broker: Broker, erasure_id: str, number: str) -> object:
-    for each in _find(broker, erasure_id).supplements:
+def _supplement(broker: Broker, erasure_id: str, number: str, request: HttpRequest) -> object:
+    for each in _find(broker, erasure_id, request.asker).supplements:
         if str(each.number) == number:
             return Page(200, each.document, "application/json")
     raise Refused(404, f"{erasure_id} has no supplement {number[:20]}")
 
 
 def _acknowledge(broker: Broker, request: HttpRequest) -> object:
-    by = _text(body_of(request), "by")
+    by = request.asker.signed(_text(body_of(request), "by"))
     _answering(lambda: broker.erasing.requests.acknowledge_breaks(by))
     return journal_json(broker.erasing)
 
@@ -333,10 +361,12 @@ def _public_key(broker: Broker) -> object:
 # -- what bodies hold -----------------------------------------------------------------------------
 
 
-def _find(broker: Broker, erasure_id: str) -> Erasure:
+def _find(broker: Broker, erasure_id: str, asker: Asker) -> Erasure:
     erasure = broker.erasing.journal.book.get(erasure_id)
     if erasure is None:
         broker.erasing.check_journal_is_known()
+    # One of a topic that may not be described is one that does not exist.
+    if erasure is None or not asker.sees_topic(erasure.topic):
         raise Refused(404, f"there is no erasure {erasure_id[:40]}")
     return erasure
 

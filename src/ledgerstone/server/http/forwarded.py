@@ -1,8 +1,9 @@
 """Calls of the JSON API about erasures, for the broker that leads their journal. Grade D.
 
 Whoever is asked passes the call on over the connections between brokers, and gives back what it is
-told. Who may call is decided where the call arrives first. A change whose answer got lost is not
-sent twice: the caller is told to look.
+told. Who calls is found out where the call arrives first, and goes along: the broker that answers
+knows which topic an erasure is of, and so decides what they may. A change whose answer got lost is
+not sent twice: the caller is told to look.
 """
 
 from base64 import b64encode
@@ -12,10 +13,12 @@ from typing import Final
 from ledgerstone.erasure.host_messages import WorkKind, decoded, encoded
 from ledgerstone.errors import InvalidRequest
 from ledgerstone.metadata.image import NO_LEADER
+from ledgerstone.security.principal import ANONYMOUS, Principal
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.erasing.journal_topic import JOURNAL
 from ledgerstone.server.erasing.others import Said, Unanswered
 from ledgerstone.server.erasing.work import LedElsewhere, NotYet
+from ledgerstone.server.http.asker import ANYBODY, Asker
 from ledgerstone.server.http.json_body import Refused, Retried
 from ledgerstone.server.http.server import HttpRequest, Page
 
@@ -31,6 +34,34 @@ def routed(broker: Broker, request: HttpRequest, here: Calls, *, is_routed: bool
         method: lambda call=call: Retried(_Routed(broker, request, call, is_routed).attempt)  # type: ignore[misc]
         for method, call in here.items()
     }
+
+
+def asker_json(asker: Asker) -> dict[str, object]:
+    principal = asker.principal
+    assert principal is not None
+    return {
+        "kind": principal.kind,
+        "name": principal.name,
+        "host": asker.host,
+        "may_everything": asker.rights is None,
+    }
+
+
+def asker_from(broker: Broker, told: object) -> Asker:
+    """Who asked another broker, with the rights that they have here. Nobody named is nobody known,
+    which is enough where there are no ACLs."""
+    if not isinstance(told, dict):
+        if broker.authorizer is None:
+            return ANYBODY
+        return Asker(rights=broker.authorizer.rights_of(ANONYMOUS, ""))
+    kind, name, host = (told.get(each) for each in ("kind", "name", "host"))
+    if type(kind) is not str or type(name) is not str or type(host) is not str:
+        raise InvalidRequest("a call whose asker is none")
+    principal = Principal(kind, name)
+    if broker.authorizer is None or told.get("may_everything") is True:
+        return Asker(principal=principal, host=host)
+    rights = broker.authorizer.rights_of(principal, host)
+    return Asker(principal=principal, host=host, rights=rights)
 
 
 class _Routed:
@@ -74,13 +105,15 @@ class _Routed:
             raise
 
     def _send(self, leader: int) -> None:
-        method, path, query, _, body = self._request
-        content = {
-            "method": method,
-            "path": path,
-            "query": dict(query),
-            "body": b64encode(body).decode("ascii"),
+        request = self._request
+        content: dict[str, object] = {
+            "method": request.method,
+            "path": request.path,
+            "query": dict(request.query),
+            "body": b64encode(request.body).decode("ascii"),
         }
+        if request.asker.is_known:
+            content["asker"] = asker_json(request.asker)
         self._is_sent, self._word = True, None
         self._broker.erasing.others.ask(leader, WorkKind.API, self._heard, encoded(content))
 

@@ -5,7 +5,8 @@ were handed in; nothing here knows a broker. What changes something is taken onl
 not called read-only: from a program that carries the token, which no web page has; or, where the
 port is bound to this machine, from any program (a web page cannot send JSON here without being
 asked first) or a form that the site vouches for. Whoever asks for anything without the token must
-call this port by a name of its own, so that a foreign page cannot reach it through another.
+call this port by a name of its own, so that a foreign page cannot reach it through another. Where
+there is an authorizer, a `Door` finds out who asks, and all of them need rights instead.
 """
 
 import asyncio
@@ -15,17 +16,47 @@ import ipaddress
 import logging
 import socket
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol
-from urllib.parse import parse_qsl
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
+from ledgerstone.server.http.messages import API as API
+from ledgerstone.server.http.messages import EVENTS as EVENTS
+from ledgerstone.server.http.messages import LOGIN as LOGIN
+from ledgerstone.server.http.messages import LOGOUT as LOGOUT
+from ledgerstone.server.http.messages import Api as Api
+from ledgerstone.server.http.messages import BadRequest as BadRequest
+from ledgerstone.server.http.messages import Door as Door
+from ledgerstone.server.http.messages import HttpLine as HttpLine
+from ledgerstone.server.http.messages import HttpRequest as HttpRequest
+from ledgerstone.server.http.messages import Job as Job
+from ledgerstone.server.http.messages import Page as Page
+from ledgerstone.server.http.messages import PagePause as PagePause
+from ledgerstone.server.http.messages import Rerouted as Rerouted
+from ledgerstone.server.http.messages import Routes as Routes
+from ledgerstone.server.http.messages import Site as Site
+from ledgerstone.server.http.messages import SlowPage as SlowPage
+from ledgerstone.server.http.messages import Stream as Stream
+from ledgerstone.server.http.wire import (
+    MAX_HEAD_BYTES,
+    address_in,
+    body_size,
+    content_type_of,
+    encode_head,
+    encode_page,
+    name_in,
+    read_body,
+    read_head,
+)
 from ledgerstone.server.throttle import LogThrottle, shown
+
+if TYPE_CHECKING:
+    import ssl
+
+    from ledgerstone.server.http.tls_accepting import TlsAccepting
 
 _LOG: Final = logging.getLogger(__name__)
 
-MAX_HEAD_BYTES: Final = 8192
-# A key that is to be erased may be as large as a record; only who may change something sends one.
-MAX_BODY_BYTES: Final = 4 << 20
 READ_TIMEOUT_S: Final = 10.0
 # Streams of events open at a time; a browser has one for each page that is looked at.
 MAX_STREAMS: Final = 64
@@ -34,84 +65,11 @@ MAX_CONNECTIONS: Final = 256
 TURNED_AWAY_S: Final = 1.0
 # What a reader of events gets to take the next one, once its socket is full.
 SLOW_READER_S: Final = 10.0
+# A name, a password, and where to go next.
+MAX_LOGIN_BYTES: Final = 64 << 10
+_HSTS: Final = ("Strict-Transport-Security", "max-age=31536000")
 _JSON: Final = "application/json"
 _FORM: Final = "application/x-www-form-urlencoded"
-_REASONS: Final = {
-    200: "OK",
-    303: "See Other",
-    304: "Not Modified",
-    400: "Bad Request",
-    403: "Forbidden",
-    404: "Not Found",
-    405: "Method Not Allowed",
-    409: "Conflict",
-    411: "Length Required",
-    413: "Content Too Large",
-    415: "Unsupported Media Type",
-    500: "Internal Server Error",
-    503: "Service Unavailable",
-}
-
-
-class Page(NamedTuple):
-    status: int
-    body: str | bytes
-    content_type: str = "text/plain; charset=utf-8"
-    headers: tuple[tuple[str, str], ...] = ()
-
-
-class HttpRequest(NamedTuple):
-    method: str
-    path: str
-    query: Mapping[str, str]
-    headers: Mapping[str, str]  # by lower-case name
-    body: bytes = b""
-
-
-class Stream(NamedTuple):
-    """Events without an end: frames are made only while somebody reads them."""
-
-    frames: AsyncGenerator[bytes, None]
-    headers: tuple[tuple[str, str], ...] = ()
-
-
-class PagePause(NamedTuple):
-    """A page waits for something that others do."""
-
-    seconds: float
-
-
-Job = Callable[[], object]
-# A page that takes long to make: at each yield others have their turn. A job that is yielded runs
-# in a thread, and what it returns or raises comes back from the yield.
-SlowPage = Generator[Job | PagePause | None, Any, Page]
-Routes = Mapping[str, Callable[[], Page | SlowPage]]
-# Answers what no route has; None leaves it to be not found.
-Api = Callable[[HttpRequest], Page | SlowPage | None]
-
-
-class BadRequest(Exception):
-    def __init__(self, status: int, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
-
-
-class Site(Protocol):
-    """The pages for people: what neither a route nor the API answers."""
-
-    def opened(self, port: int, *, is_local: bool) -> None:
-        """Where it is reached; not `is_local` where other machines may."""
-
-    def is_question(self, path: str) -> bool:
-        """Whether a form sent there only asks: who may read may send it."""
-
-    def has_token(self, request: HttpRequest) -> bool:
-        """Whether it carries the token that was shown to whoever started the broker."""
-
-    def check_form(self, request: HttpRequest) -> None:
-        """Before the body of a form is read; BadRequest for whoever may not send one."""
-
-    def answer(self, request: HttpRequest) -> Page | SlowPage | Stream | None: ...
 
 
 class HttpServer:
@@ -124,9 +82,12 @@ class HttpServer:
         is_readonly: bool = False,
         host_names: Sequence[str] = (),
         reads_only: Callable[[str], bool] = lambda path: False,
+        door: Door | None = None,
+        check_route: Callable[[HttpRequest, Page], Page] = lambda request, page: page,
     ) -> None:
-        """`host_names` are those that people and monitors may call this port by, beside addresses;
-        `*` is any."""
+        """`door` is there where there is an authorizer; `check_route` then decides what of a
+        monitor's page is shown. `host_names` are those that people and monitors may call this
+        port by, beside addresses; `*` is any."""
         self._routes = routes
         self._api = api
         self._site = site
@@ -135,7 +96,9 @@ class HttpServer:
         self._throttle = LogThrottle()
         # Of a path: whether a POST to it changes nothing.
         self._reads_only = reads_only
-        self._server: asyncio.Server | None = None
+        self._door = door
+        self._check_route = check_route
+        self._server: asyncio.Server | TlsAccepting | None = None
         self._connection_count = 0
         self._is_local = False
         # By the task of its connection: the one that sends the frames.
@@ -143,13 +106,25 @@ class HttpServer:
         # One at a time: pages must not take the threads that sync files.
         self._job_turn = asyncio.Semaphore(1)
 
-    async def start(self, sock: socket.socket) -> tuple[str, int]:
-        """Serves a socket that listens already; returns its address."""
+    async def start(
+        self, sock: socket.socket, tls: Callable[[], "ssl.SSLContext"] | None = None
+    ) -> tuple[str, int]:
+        """Serves a socket that listens already; returns its address. `tls` has the context of a
+        new connection."""
         address = sock.getsockname()
         self._is_local = ipaddress.ip_address(address[0]).is_loopback
         if self._site is not None:
             self._site.opened(address[1], is_local=self._is_local)
-        self._server = await asyncio.start_server(self._serve, sock=sock, limit=MAX_HEAD_BYTES)
+        if self._door is not None:
+            self._door.opened(address[1])
+        if tls is None:
+            self._server = await asyncio.start_server(self._serve, sock=sock, limit=MAX_HEAD_BYTES)
+        else:
+            # A plain port does without it.
+            from ledgerstone.server.http.tls_accepting import TlsAccepting
+
+            self._server = TlsAccepting(sock, tls, self._serve)
+            self._server.start()
         return address[0], address[1]
 
     async def stop(self) -> None:
@@ -160,6 +135,8 @@ class HttpServer:
             if self._streams:
                 await asyncio.wait(list(self._streams), timeout=READ_TIMEOUT_S)
             await self._server.wait_closed()
+        if self._door is not None:
+            self._door.stop()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._connection_count += 1
@@ -178,23 +155,31 @@ class HttpServer:
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError, TimeoutError):
-            method = ""
+            method, line = "", _line_of(writer)
+            common: tuple[tuple[str, str], ...] = ()
             try:
                 async with asyncio.timeout(READ_TIMEOUT_S):
-                    request = await _read_head(reader)
+                    request = await read_head(reader)
+                    if line.is_secure and name_in(request.headers.get("host", "")) != "localhost":
+                        # It would hold for whatever else is served on this machine.
+                        common = (_HSTS,)
                     self._check_host(request)
+                    if self._door is not None:
+                        request = await self._door.admit(request, line)
                     if request.method == "POST":
-                        size = _body_size(request.headers)
+                        size = body_size(request.headers)
                         # Before the body: who may not change anything costs no memory.
-                        self._check_may_send(request)
-                        request = request._replace(body=await _read_body(reader, size))
-                method, page = request.method, await self._answer(request)
+                        self._check_may_send(request, size)
+                        request = request._replace(body=await read_body(reader, size))
+                method, page = request.method, await self._answer(request, line)
             except BadRequest as error:
-                page = Page(error.status, f"{error}\n")
+                page = Page(error.status, f"{error}\n", headers=error.headers)
             if isinstance(page, Stream):
+                page = page._replace(headers=(*page.headers, *common))
                 await self._stream(reader, writer, page)
             else:
-                writer.write(_encode(page, with_body=method != "HEAD"))
+                page = page._replace(headers=(*page.headers, *common))
+                writer.write(encode_page(page, with_body=method != "HEAD"))
                 async with asyncio.timeout(READ_TIMEOUT_S):
                     await writer.drain()
 
@@ -219,13 +204,24 @@ class HttpServer:
         elif isinstance(failure, Exception) and not isinstance(failure, OSError):
             _LOG.error("stream failed", exc_info=failure)
 
-    async def _answer(self, request: HttpRequest) -> Page | Stream:
+    async def _answer(self, request: HttpRequest, line: HttpLine) -> Page | Stream:
         if request.method not in ("GET", "HEAD", "POST"):
             return Page(405, "only GET, HEAD and POST\n")
+        if self._door is None:
+            return await self._answer_admitted(request)
+        answer = await self._door.answer(request, line)
+        if not isinstance(answer, Rerouted):
+            return await self._answer_admitted(request) if answer is None else answer
+        page = await self._answer_admitted(answer.request)
+        if isinstance(page, Page) and page.status == 200:
+            page = page._replace(status=answer.status, headers=(*page.headers, *answer.headers))
+        return page
+
+    async def _answer_admitted(self, request: HttpRequest) -> Page | Stream:
         page: Page | Stream | None
         try:
             route = self._routes.get(request.path) if request.method != "POST" else None
-            page = await self._made(route()) if route is not None else None
+            page = await self._monitored(request, route) if route is not None else None
             if page is None and self._api is not None:
                 answer = self._api(request)
                 page = None if answer is None else await self._made(answer)
@@ -244,6 +240,13 @@ class HttpServer:
         if request.path in self._routes:
             return Page(405, "only GET and HEAD\n")
         return Page(404, "try " + " ".join(sorted(self._routes)) + "\n")
+
+    async def _monitored(self, request: HttpRequest, route: Callable[[], Page | SlowPage]) -> Page:
+        if self._door is not None:
+            # Before it is made: who may not have it is not to cost what it costs.
+            self._check_route(request, Page(200, ""))
+        page = await self._made(route())
+        return page if self._door is None else self._check_route(request, page)
 
     async def _seen(self, site: Site, request: HttpRequest) -> Page | Stream | None:
         seen = site.answer(request)
@@ -280,13 +283,37 @@ class HttpServer:
                 return functools.partial(page.throw, error)
         return functools.partial(page.send, result)
 
-    def _check_may_send(self, request: HttpRequest) -> None:
+    def _check_may_send(self, request: HttpRequest, size: int) -> None:
         """A form that only asks may come from whoever may read; the rest changes something."""
         site = self._site
-        if site is None or _content_type(request) != _FORM or not site.is_question(request.path):
+        if self._door is not None:
+            self._check_admitted_may_send(request, size)
+            return
+        if site is None or content_type_of(request) != _FORM or not site.is_question(request.path):
             self._check_may_change(request)
             return
         site.check_form(request)
+
+    def _check_admitted_may_send(self, request: HttpRequest, size: int) -> None:
+        """Of somebody who is known; rights are looked at later. Programs send JSON, which no page
+        can without being asked first, and say who they are in each request: a cookie does not
+        count there. Pages send forms, and each has a secret in it."""
+        path, content_type = request.path, content_type_of(request)
+        wanted = _JSON if path.startswith(API) else _FORM
+        if content_type != wanted:
+            raise BadRequest(415, f"Content-Type must be {wanted}")
+        if path in (LOGIN, LOGOUT):
+            if size > MAX_LOGIN_BYTES:
+                raise BadRequest(413, f"a login has at most {MAX_LOGIN_BYTES} bytes")
+            return
+        is_question = self._site is not None and self._site.is_question(path)
+        if self._is_readonly and not is_question and not self._reads_only(path):
+            raise BadRequest(403, "nothing is changed through this port: ledgerstone.http.readonly")
+        origin = request.headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+            raise BadRequest(403, "this was not sent by a page of this broker")
+        if wanted == _FORM and not request.asker.csrf:
+            raise BadRequest(403, "whoever sends a form has to log in")
 
     def _check_host(self, request: HttpRequest) -> None:
         """A page of somebody else can have its own name point here, and then reads what a browser
@@ -298,10 +325,10 @@ class HttpServer:
         if self._site is not None and self._site.has_token(request):
             # No page has it, so no page sent this.
             return
-        name = _name_in(host or "")
+        name = name_in(host or "")
         if name == "localhost" or name in self._host_names or "*" in self._host_names:
             return
-        address = _address_in(name)
+        address = address_in(name)
         # An address is nobody's name. On a port of this machine it must be this machine's.
         if address is None or (self._is_local and not address.is_loopback):
             reason = "the Host header names another machine; ledgerstone.http.hosts can allow it"
@@ -310,7 +337,7 @@ class HttpServer:
     def _check_may_change(self, request: HttpRequest) -> None:
         if self._is_readonly and not self._reads_only(request.path):
             raise BadRequest(403, "nothing is changed through this port: ledgerstone.http.readonly")
-        content_type = _content_type(request)
+        content_type = content_type_of(request)
         if self._site is not None and content_type == _JSON and self._site.has_token(request):
             return
         if not self._is_local:
@@ -325,8 +352,17 @@ class HttpServer:
             raise BadRequest(415, "Content-Type must be application/json")
 
 
+def _line_of(writer: asyncio.StreamWriter) -> HttpLine:
+    peer = writer.get_extra_info("peername")
+    host = peer[0] if peer else ""
+    tls = writer.get_extra_info("ssl_object")
+    return (
+        HttpLine(host) if tls is None else HttpLine(host, True, tls.getpeercert(binary_form=True))
+    )
+
+
 async def _pump(writer: asyncio.StreamWriter, stream: Stream) -> None:
-    head = _head(200, "text/event-stream", (("Cache-Control", "no-store"), *stream.headers))
+    head = encode_head(200, "text/event-stream", (("Cache-Control", "no-store"), *stream.headers))
     writer.write(head)
     async with contextlib.aclosing(stream.frames) as frames:
         async for frame in frames:
@@ -341,81 +377,4 @@ async def _turn_away(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
     with contextlib.suppress(ConnectionError, TimeoutError):
         async with asyncio.timeout(TURNED_AWAY_S):
             await reader.read(MAX_HEAD_BYTES)
-    writer.write(_encode(Page(503, "too many connections\n"), with_body=True))
-
-
-async def _read_head(reader: asyncio.StreamReader) -> HttpRequest:
-    try:
-        head = await reader.readuntil(b"\r\n\r\n")
-    except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
-        raise BadRequest(400, "not an HTTP/1 request") from error
-    first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
-    words = first.split(" ")
-    if len(words) != 3 or not words[2].startswith("HTTP/1."):
-        raise BadRequest(400, "not an HTTP/1 request")
-    headers = {}
-    for line in lines:
-        name, colon, value = line.partition(":")
-        if not colon:
-            raise BadRequest(400, "a header line without a colon")
-        headers[name.strip().lower()] = value.strip()
-    path, _, query = words[1].partition("?")
-    try:
-        pairs = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=20))
-    except ValueError as error:
-        raise BadRequest(400, f"query: {error}") from error
-    return HttpRequest(words[0], path, pairs, headers)
-
-
-def _content_type(request: HttpRequest) -> str:
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-def _body_size(headers: Mapping[str, str]) -> int:
-    if "transfer-encoding" in headers:
-        raise BadRequest(411, "a body needs a Content-Length")
-    length = headers.get("content-length", "0")
-    if not (length.isascii() and length.isdecimal()) or len(length) > 9:
-        raise BadRequest(400, "Content-Length is no number")
-    if int(length) > MAX_BODY_BYTES:
-        raise BadRequest(413, f"a body of {length} bytes, at most {MAX_BODY_BYTES} are taken")
-    return int(length)
-
-
-async def _read_body(reader: asyncio.StreamReader, size: int) -> bytes:
-    try:
-        return await reader.readexactly(size)
-    except asyncio.IncompleteReadError as error:
-        raise BadRequest(400, "the body ends early") from error
-
-
-def _name_in(host: str) -> str:
-    """What a Host header names, without the port."""
-    name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
-    return name.removeprefix("[").removesuffix("]").lower()
-
-
-def _address_in(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(name)
-    except ValueError:
-        return None
-
-
-def _encode(page: Page, *, with_body: bool) -> bytes:
-    body = page.body.encode() if isinstance(page.body, str) else page.body
-    headers = (("Content-Length", str(len(body))), *page.headers)
-    head = _head(page.status, page.content_type, headers)
-    return head + body if with_body else head
-
-
-def _head(status: int, content_type: str, headers: tuple[tuple[str, str], ...]) -> bytes:
-    lines = [
-        f"HTTP/1.1 {status} {_REASONS[status]}",
-        f"Content-Type: {content_type}",
-        "Connection: close",
-        "X-Content-Type-Options: nosniff",
-        *(f"{name}: {value}" for name, value in headers),
-    ]
-    assert not any("\r" in line or "\n" in line for line in lines), lines
-    return "\r\n".join([*lines, "", ""]).encode("latin-1")
+    writer.write(encode_page(Page(503, "too many connections\n"), with_body=True))

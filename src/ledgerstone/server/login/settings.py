@@ -7,7 +7,7 @@ nobody could log in with.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from ledgerstone.config.broker import BrokerConfig
+from ledgerstone.config.broker import HTTP_LISTENER, BrokerConfig
 from ledgerstone.config.broker_keys import BROKER_KEYS
 from ledgerstone.config.listener_keys import listener_values
 from ledgerstone.dataclasses import dataclass
@@ -50,11 +50,15 @@ class TokenLogin:
 
 def listener_logins(config: BrokerConfig, key: bytes) -> dict[str, ListenerLogin]:
     """By name, of the listeners that ask for a login. `key` is for what is kept of passwords."""
-    return {
+    found = {
         listener.name: _listener_login(config, listener.name, key)
         for listener in config.listeners
         if config.listener_protocols[listener.name].uses_sasl
     }
+    has_own = f"listener.name.{HTTP_LISTENER.lower()}.{_ENABLED}" in config.raw
+    if has_own and config.ledgerstone_http_listener is not None and HTTP_LISTENER not in found:
+        found[HTTP_LISTENER] = _listener_login(config, HTTP_LISTENER, key)
+    return found
 
 
 def _listener_login(config: BrokerConfig, name: str, key: bytes) -> ListenerLogin:
