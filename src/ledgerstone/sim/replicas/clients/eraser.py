@@ -99,7 +99,8 @@ class ClusterEraser:
         for place, state in states.items():
             left = [each for each in state.replicas if each != away.node_id]
             wanted = left if len(left) > 1 else [*left, *spare[:1]]
-            yield from reassign(self._reach, place, wanted or spare)
+            while not away.is_up and not (yield from reassign(self._reach, place, wanted or spare)):
+                yield self._reach.rest()
         until_ms = world.now_ms + _MOVE_MS
         while world.now_ms < until_ms and not away.is_up:
             if all(away.node_id not in each.replicas for each in self._states().values()):

@@ -87,15 +87,17 @@ class ClusterOperator:
         return (yield Asking(self.reach.any_wire(), request, version, 2 * TIMEOUT_MS))
 
 
-def reassign(reach: Reach, place: TopicPartition, replicas: list[int]) -> Script[None]:
+def reassign(reach: Reach, place: TopicPartition, replicas: list[int]) -> Script[bool]:
     part = AlterReassignmentsPartition(partition_index=place.partition, replicas=replicas)
     request = AlterPartitionReassignmentsRequest(
         timeout_ms=TIMEOUT_MS,
         topics=[AlterReassignmentsTopic(name=place.topic, partitions=[part])],
     )
     answer = yield Asking(reach.any_wire(), request, _REASSIGN_VERSION, 2 * TIMEOUT_MS)
-    if answer is not None and answer.error_code == ErrorCode.NONE:
+    is_taken = answer is not None and answer.error_code == ErrorCode.NONE
+    if is_taken:
         reach.world.mark("a reassignment was asked for")
+    return is_taken
 
 
 def unclean_election(reach: Reach, place: TopicPartition) -> Script[None]:
