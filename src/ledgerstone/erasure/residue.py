@@ -185,6 +185,8 @@ class _ResidueScan:
         files = [
             FileDigest(path, scan.size_bytes, scan.crc) for path, scan in sorted(self.done.items())
         ]
+        topics = [each[1].topic for each in tally.spreads]
+        topics += [each[1].topic for each in tally.aside]
         return ScanReport(
             prints=tuple(findings_of(tally, self.table.members, self.plan.keys)),
             files=tuple(files),
@@ -198,9 +200,7 @@ class _ResidueScan:
                 for path, why in sorted(self.unreadable.items())
             ),
             restless=self._shown(restless),
-            hidden_topics=self.names.hidden(
-                tp.topic for _, tp, *_ in (*tally.spreads, *tally.aside)
-            ),
+            hidden_topics=self.names.hidden(topics),
             kinds=kinds_of(files),
             partitions=partitions_of(files),
         )
