@@ -41,6 +41,7 @@ from ledgerstone.cli.output import (
     write_line,
     write_rows,
 )
+from ledgerstone.cli.replicas import ReplicasOption
 from ledgerstone.dataclasses import replace
 from ledgerstone.types import TopicPartition
 
@@ -60,6 +61,7 @@ _COLUMNS: Final = (
 def where(
     topic: TopicArgument,
     key: KeyArgument = None,
+    replicas: ReplicasOption = False,
     timeout: Annotated[float, typer.Option(help="Most seconds to wait.", min=0)] = 600.0,
     key_hex: KeyHexOption = None,
     key_base64: KeyBase64Option = None,
@@ -74,7 +76,7 @@ def where(
         client.topic(topic)
         api = cluster_api(client, token)
     deadline_s = time.monotonic() + timeout
-    body = {"key": in_base64(wanted)}
+    body = {"key": in_base64(wanted), "replicas": replicas}
     # The ticket is that of one broker.
     api = replace(api, others=())
     answers = [_wait(api, api.post(topic_path(topic, "where"), body), deadline_s)]
@@ -98,7 +100,10 @@ def _wait(api: AdminApi, search: dict[str, Any], deadline_s: float) -> dict[str,
 def show(topic: str, key: bytes, answers: list[dict[str, Any]], *, as_json: bool) -> None:
     """`answers` come from the brokers, as `erasure.places.places_json` makes them."""
     places = [place for answer in answers for place in answer["places"]]
-    places.sort(key=lambda place: (place["partition"], place["offset"], place["file"]))
+    is_by_broker = any("broker" in place for place in places)
+    places.sort(
+        key=lambda each: (each["partition"], each["offset"], each.get("broker", 0), each["file"])
+    )
     if as_json:
         for place in places:
             write_json({"topic": topic, **place})
@@ -106,7 +111,11 @@ def show(topic: str, key: bytes, answers: list[dict[str, Any]], *, as_json: bool
     elif not places:
         write_line(f"no record of {printable(topic)} has the key {show_bytes(key)}")
     else:
-        write_rows(_COLUMNS, [_row(topic, place) for place in places], as_json=False)
+        columns = ("broker", *_COLUMNS) if is_by_broker else _COLUMNS
+        rows = [_row(topic, place) for place in places]
+        if is_by_broker:
+            rows = [[place["broker"], *row] for place, row in zip(places, rows, strict=True)]
+        write_rows(columns, rows, as_json=False)
     for answer in answers:
         _warn(answer, len(places))
     flush()

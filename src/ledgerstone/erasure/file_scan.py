@@ -27,7 +27,7 @@ from ledgerstone.erasure.own_files import (
 from ledgerstone.erasure.own_records import journal_texts
 from ledgerstone.erasure.print_table import NO_GROUP, Int64s, PrintTable, RawHits
 from ledgerstone.erasure.scan_plan import NO_POSITION, SHOWN_PLACES, FoundAt
-from ledgerstone.erasure.tally import MENTION, NOWHERE, RECORD, RESIDUE, Tally
+from ledgerstone.erasure.tally import MENTION, NOWHERE, RECORD, RESIDUE, Spread, Tally
 from ledgerstone.fs import File
 from ledgerstone.records.batch import compute_crc
 from ledgerstone.records.crc import crc32c
@@ -47,6 +47,7 @@ class FileScan:
     name: str  # of the file, as it is on the disk
     topic_partition: TopicPartition
     is_log: bool
+    is_aside: bool = False  # its directory is no replica any more
     log_bytes: int = 0  # of an index: the size of its log
     size_bytes: int = 0
     crc: int = 0
@@ -168,8 +169,14 @@ class FileScan:
             if kind == RECORD:
                 offsets = columns.offset[own]
                 tombstones = int((columns.value_length[own] < 0).sum())
-                spread = self.tally.spread(group, self.topic_partition)
+                spread = self._spread(group)
                 spread.add(len(own), tombstones, int(offsets.min()), int(offsets.max()))
+
+    def _spread(self, group: int) -> Spread:
+        if self.is_aside:
+            place = group, self.topic_partition, self.path
+            return self.tally.aside.setdefault(place, Spread())
+        return self.tally.spread(group, self.topic_partition)
 
     def _count_labelled(
         self, window: LogWindow, columns: Columns, found: Labels, group: Int64s, position: Int64s

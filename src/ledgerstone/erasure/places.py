@@ -4,6 +4,7 @@ The latest record of a key in a partition decides what the key is there: live, o
 tombstone; everything before it is superseded. Files that wait for their end are told apart.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ledgerstone.erasure.scan_plan import Place, SearchReport
@@ -27,6 +28,32 @@ def places_json(report: SearchReport, print_index: int = 0) -> dict[str, Any]:
         "scanned_bytes": report.scanned_bytes,
         "trouble": report.trouble,
     }
+
+
+def replicas_json(
+    by_broker: Mapping[int, SearchReport], unseen: Sequence[str], print_index: int = 0
+) -> dict[str, Any]:
+    """As every replica has it: each place with its broker. `unseen` says of which there is no
+    word, and why."""
+    answers = {
+        broker: places_json(report, print_index) for broker, report in sorted(by_broker.items())
+    }
+    troubles = [*unseen]
+    troubles += [
+        f"broker {id_}: {one['trouble']}" for id_, one in answers.items() if one["trouble"]
+    ]
+    return {
+        "places": _with_broker(answers, "places"),
+        "partitions": _with_broker(answers, "partitions"),
+        "records": sum(each["records"] for each in answers.values()),
+        "truncated": any(each["truncated"] for each in answers.values()),
+        "scanned_bytes": sum(each["scanned_bytes"] for each in answers.values()),
+        "trouble": "; ".join(troubles) or None,
+    }
+
+
+def _with_broker(answers: Mapping[int, Mapping[str, Any]], name: str) -> list[dict[str, Any]]:
+    return [{"broker": id_, **each} for id_, one in answers.items() for each in one[name]]
 
 
 def _place_json(place: Place, latest_offset: int) -> dict[str, Any]:

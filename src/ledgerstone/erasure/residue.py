@@ -21,6 +21,7 @@ from ledgerstone.erasure.tally import NOWHERE, findings_of
 from ledgerstone.fs import Filesystem, join, name_of, parent_of
 from ledgerstone.storage.filenames import (
     FOLLOWS,
+    DirState,
     Kind,
     file_name,
     is_metadata_snapshot,
@@ -32,6 +33,8 @@ from ledgerstone.storage.filenames import (
 MAX_ROUNDS: Final = 3
 # Deeper than any log directory; a link that leads back up ends here.
 _MAX_DEPTH: Final = 16
+# Of these nothing is truncated or compacted any more.
+_ASIDE: Final = (DirState.STRAY, DirState.DELETE)
 
 
 def scan_dirs(
@@ -132,6 +135,7 @@ class _ResidueScan:
             name=name_of(path),
             topic_partition=NOWHERE if partition is None else partition.topic_partition,
             is_log=_is_log(path),
+            is_aside=partition is not None and partition.state in _ASIDE,
             log_bytes=self._log_bytes(disk_path),
         )
         self.reader.damaged = []
@@ -181,6 +185,8 @@ class _ResidueScan:
         files = [
             FileDigest(path, scan.size_bytes, scan.crc) for path, scan in sorted(self.done.items())
         ]
+        topics = [each[1].topic for each in tally.spreads]
+        topics += [each[1].topic for each in tally.aside]
         return ScanReport(
             prints=tuple(findings_of(tally, self.table.members, self.plan.keys)),
             files=tuple(files),
@@ -194,7 +200,7 @@ class _ResidueScan:
                 for path, why in sorted(self.unreadable.items())
             ),
             restless=self._shown(restless),
-            hidden_topics=self.names.hidden(tp.topic for _, tp in tally.spreads),
+            hidden_topics=self.names.hidden(topics),
             kinds=kinds_of(files),
             partitions=partitions_of(files),
         )

@@ -14,6 +14,7 @@ from ledgerstone.erasure.erasure import (
 )
 from ledgerstone.erasure.key_print import KeyPrint
 from ledgerstone.erasure.scan_plan import (
+    AsideRecords,
     FileDigest,
     FoundAt,
     KeyPrints,
@@ -109,6 +110,7 @@ def _findings_of(content: Message) -> PrintFindings:
     found["spans"] = tuple(RecordSpan(*each) for each in content["spans"])
     found["names"] = tuple(NameHits(*each) for each in content["names"])
     found["residue_files"] = tuple(FileHits(*each) for each in content["residue_files"])
+    found["aside"] = tuple(AsideRecords(RecordSpan(*span), file) for span, file in content["aside"])
     for name in ("record_places", "mention_places", "name_places", "residue_places"):
         found[name] = tuple(FoundAt(*each) for each in content[name])
     return PrintFindings(**found)

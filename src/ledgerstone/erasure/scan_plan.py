@@ -156,6 +156,14 @@ class FoundAt(NamedTuple):
         return f"{self.file} at {self.position}"
 
 
+class AsideRecords(NamedTuple):
+    """Records of a key in one file of a directory that is no replica any more. Nothing truncates or
+    compacts it, so its offsets do not say whose life they belong to."""
+
+    span: RecordSpan
+    file: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintFindings:
     """What a scan found of one key. Records, mentions, names and residue exclude each other.
@@ -172,6 +180,8 @@ class PrintFindings:
     mention_places: tuple[FoundAt, ...] = ()
     name_places: tuple[FoundAt, ...] = ()
     residue_places: tuple[FoundAt, ...] = ()
+    # Records in directories that are set aside or wait to be removed, by file. In no span.
+    aside: tuple[AsideRecords, ...] = ()
     raw_unsearched: str | None = None  # why its bytes were looked for only as keys of records
 
 
@@ -218,6 +228,12 @@ class ScanReport:
         trouble = _first_trouble({"changed all the while": self.restless})
         if len(troubles) > SHOWN_TROUBLES:
             trouble = self.trouble
+        # Of the topic itself it is not known which life they are of; of others they are told.
+        own = [each for each in found.aside if each.span.topic == topic]
+        aside = [FileHits(each.file, each.span.records) for each in own]
+        spans = [*found.spans, *(each.span for each in found.aside if each not in own)]
+        places = [*map(str, found.residue_places), *(each.file for each in aside)]
+        files = sorted([*found.residue_files, *aside])
         return ReplicaScan(
             node_id=node_id,
             started_ms=started_ms,
@@ -227,17 +243,17 @@ class ScanReport:
             digest=self.digest,
             trouble=trouble,
             troubles=tuple(told),
-            records=found.spans,
+            records=tuple(spans),
             hidden_topics=tuple(
                 (name, self.hidden_topics[name])
-                for name in dict.fromkeys(span.topic for span in found.spans)
+                for name in dict.fromkeys(span.topic for span in spans)
                 if name in self.hidden_topics
             ),
             mentions=found.mentions,
             names=found.names,
-            residue=found.residue,
-            residue_places=tuple(str(place) for place in found.residue_places),
-            residue_files=found.residue_files,
+            residue=found.residue + sum(each.hits for each in aside),
+            residue_places=tuple(places[:SHOWN_PLACES]),
+            residue_files=tuple(files[:SHOWN_RESIDUE_FILES]),
             kinds=self.kinds,
             partitions=self.partitions.get(topic, ())[:SHOWN_PARTITIONS],
             partition_count=len(self.partitions.get(topic, ())),

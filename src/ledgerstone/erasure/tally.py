@@ -11,6 +11,7 @@ from ledgerstone.erasure.erasure import FileHits, NameHits, RecordSpan
 from ledgerstone.erasure.scan_plan import (
     SHOWN_PLACES,
     SHOWN_RESIDUE_FILES,
+    AsideRecords,
     FoundAt,
     KeyPrints,
     PrintFindings,
@@ -62,6 +63,8 @@ class Tally:
     spreads: dict[tuple[int, TopicPartition], Spread] = field(default_factory=dict)
     names: dict[tuple[int, str], int] = field(default_factory=dict)  # by group and kind of name
     residue_files: dict[tuple[int, str], int] = field(default_factory=dict)
+    # In directories that are no replicas any more: by group, partition and file.
+    aside: dict[tuple[int, TopicPartition, str], Spread] = field(default_factory=dict)
 
     def count(self, kind: str, group: int, places: Sequence[FoundAt], hits: int) -> None:
         """All `hits` are in the file of the first place."""
@@ -93,6 +96,7 @@ class Tally:
             self.count(kind, group, other.places[kind, group], hits)
         for (group, what), hits in other.names.items():
             self.names[group, what] = self.names.get((group, what), 0) + hits
+        self.aside.update(other.aside)
         for (group, tp), each in other.spreads.items():
             self.spread(group, tp).add(
                 each.records, each.tombstones, each.first_offset, each.last_offset
@@ -111,6 +115,9 @@ def findings_of(tally: Tally, members: list[list[int]], keys: KeyPrints) -> list
     files: dict[int, list[FileHits]] = {}
     for (group, file), hits in sorted(tally.residue_files.items()):
         files.setdefault(group, []).append(FileHits(file, hits))
+    aside: dict[int, list[AsideRecords]] = {}
+    for (group, tp, file), spread in sorted(tally.aside.items(), key=lambda each: each[0]):
+        aside.setdefault(group, []).append(AsideRecords(spread.span_in(tp), file))
     found = []
     for index, key_print in enumerate(keys.prints):
         group = groups[index]
@@ -126,6 +133,7 @@ def findings_of(tally: Tally, members: list[list[int]], keys: KeyPrints) -> list
                 mention_places=tuple(tally.places.get((MENTION, group), ())),
                 name_places=tuple(tally.places.get((NAME, group), ())),
                 residue_places=tuple(tally.places.get((RESIDUE, group), ())),
+                aside=tuple(aside.get(group, ())),
                 raw_unsearched=why_not_raw(key_print),
             )
         )

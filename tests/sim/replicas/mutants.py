@@ -9,6 +9,9 @@ import logging
 import sys
 from typing import Any
 
+from ledgerstone.dataclasses import replace
+from ledgerstone.erasure import life
+from ledgerstone.erasure.scan_plan import ScanReport
 from ledgerstone.errors import KafkaError
 from ledgerstone.metadata import registration
 from ledgerstone.metadata.image import PartitionImage
@@ -24,6 +27,7 @@ from ledgerstone.replication.leader import Leader
 from ledgerstone.replication.partition import Partition
 from ledgerstone.replication.removal import LeaderRemoval
 from ledgerstone.replication.state_log import StateLog
+from ledgerstone.server.erasing import next_steps, steps
 from ledgerstone.server.groups.hosted_shard import HostedShard
 from ledgerstone.server.handlers import fetch_reading, produce, produce_answers
 from ledgerstone.server.transactions.hosted_shard import HostedTransactions
@@ -157,6 +161,25 @@ set fault_ms 26000
 4500 crash node=3 down=24000
 9000 power node=1 down=900 mode=none
 14000 power node=2 down=900 mode=none
+"""
+# A host of the key is down while its partitions move away, and comes back with its files.
+_MOVED = f"""{_BUSY}
+set brokers 4
+set controllers 1
+set replicas 3
+set min_isr 1
+set keepers 0
+set writers 0
+set readers 0
+set transactors 0
+set members 0
+set erasures 2
+set moves_percent 100
+set delete_retention_ms 0
+set segment_bytes 400
+set operations 0
+set delay_ms 5
+set fault_ms 26000
 """
 
 
@@ -454,6 +477,58 @@ def unlinks_are_not_synced(patch: Patch) -> None:
     patch.setattr(deleted_files, "_sync", lambda fs, directory: None)
 
 
+def former_hosts_are_forgotten(patch: Patch) -> None:
+    """Neither scanned nor asked for: two rules hold them, and one alone is enough."""
+
+    only_assigned_brokers_are_scanned(patch)
+    patch.setattr(life, "unproven_disks", lambda *args: [])
+
+
+def silent_brokers_are_left_out(patch: Patch) -> None:
+    """By all three rules: who owes a scan, which disks one has seen, and whose copies of the
+    journal are waited for."""
+
+    def living(hosts: Any, registered: Any, alive: Any, lost: Any) -> tuple[int, ...]:
+        return tuple(sorted({*registered} & {*alive}))
+
+    patch.setattr(next_steps, "must_scan", living)
+    patch.setattr(steps, "registered_brokers", lambda work: work.others.alive)
+    patch.setattr(life, "unproven_disks", lambda *args: [])
+
+
+def only_assigned_brokers_are_scanned(patch: Patch) -> None:
+    """What the disks that were registered since the search hold back is never looked at."""
+    holders = next_steps._holders
+
+    def only_assigned(work: Any, erasure: Any, topic: Any) -> tuple[int, ...]:
+        states = () if topic is None else topic.partitions.values()
+        replicas = {each for state in states for each in state.replicas}
+        return tuple(each for each in holders(work, erasure, topic) if each in replicas)
+
+    patch.setattr(next_steps, "_holders", only_assigned)
+
+
+def findings_are_ignored(patch: Patch) -> None:
+    patch.setattr(life, "_objection", lambda erasure, scan, facts: None)
+
+
+def records_set_aside_are_a_later_life(patch: Patch) -> None:
+    of_replica = ScanReport.of_replica
+
+    def trusting(self: ScanReport, print_index: int, **named: Any) -> Any:
+        own = [each for each in self.prints[print_index].aside if each.span.topic == named["topic"]]
+        found = of_replica(self, print_index, **named)
+        hits = sum(each.span.records for each in own)
+        return replace(
+            found,
+            residue=found.residue - hits,
+            residue_places=() if own else found.residue_places,
+            residue_files=() if own else found.residue_files,
+        )
+
+    patch.setattr(ScanReport, "of_replica", trusting)
+
+
 MUTANTS = (
     Mutant("a leader commits what it has alone", leader_commits_alone),
     Mutant("one follower is enough to commit", fastest_follower_commits, _LAG),
@@ -487,6 +562,11 @@ MUTANTS = (
     Mutant("coordinators serve before their log is committed", coordinators_load_halfway, _TWICE),
     Mutant("tombstones ignore other replicas", tombstones_ignore_other_replicas, _DELETES),
     Mutant("unlinks are not synced before a receipt", unlinks_are_not_synced, _ERASING),
+    Mutant("former hosts are forgotten", former_hosts_are_forgotten, _MOVED),
+    Mutant("silent brokers are left out", silent_brokers_are_left_out, _MOVED),
+    Mutant("only assigned brokers are scanned", only_assigned_brokers_are_scanned, _MOVED),
+    Mutant("what a scan found is ignored", findings_are_ignored, _MOVED),
+    Mutant("records that are set aside do not count", records_set_aside_are_a_later_life, _MOVED),
 )
 
 

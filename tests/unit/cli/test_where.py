@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ledgerstone.cli.where import show
-from ledgerstone.erasure.places import places_json
+from ledgerstone.erasure.places import places_json, replicas_json
 from ledgerstone.records.builder import build_batch
 from tests.kit.planted_keys import LOG, PARTITION, disk_with, searched
 
@@ -54,3 +54,14 @@ def test_key_that_is_nowhere_is_said_so(capsys: pytest.CaptureFixture[str]) -> N
     output = capsys.readouterr()
     assert output.out == 'no record of customers has the key "alice"\n'
     assert "the search is incomplete" in output.err
+
+
+def test_every_replica_is_shown_with_its_broker(capsys: pytest.CaptureFixture[str]) -> None:
+    fs = disk_with({f"{PARTITION}/{LOG}": bytes(build_batch([(5, b"alice", b"1", ())]))})
+    report = searched(fs, b"alice")
+
+    show("customers", b"alice", [replicas_json({2: report, 1: report}, [])], as_json=False)
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[:3] == ["BROKER", "PARTITION", "OFFSET"]
+    assert [line.split()[:3] for line in lines[1:]] == [["1", "0", "0"], ["2", "0", "0"]]

@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
-from ledgerstone.erasure.erasure import Stage
+from ledgerstone.erasure.erasure import ReplicaScan, Stage
+from ledgerstone.erasure.host_messages import ScanOrder
+from ledgerstone.erasure.key_print import SALT_BYTES, PrintKey
 from ledgerstone.erasure.receipt import verify
+from ledgerstone.erasure.scan_plan import KeyPrints
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.metadata_records import (
     RegisterBrokerRecord,
@@ -17,9 +20,12 @@ from ledgerstone.records.batch import Codec, iter_headers
 from ledgerstone.records.control import end_txn_marker
 from ledgerstone.records.record import iter_records
 from ledgerstone.records.validation import Origin
+from ledgerstone.server.erasing.looking import scan_here
+from ledgerstone.server.erasing.scans import ScanFailed
 from ledgerstone.server.erasing.view import complaints
 from ledgerstone.server.movable_clock import MovableClock
 from ledgerstone.types import TopicPartition
+from ledgerstone.uuid_text import uuid_to_text
 from tests.unit.server.asks import commit_offset, create_topic, delete_topic
 from tests.unit.server.erasing_kit import (
     DAY_MS,
@@ -669,3 +675,25 @@ def test_scan_of_an_older_broker_is_made_again_before_it_is_signed() -> None:
     again = machine.erasure(erasure_id)
     assert again.stage is Stage.VERIFIED
     assert again.scans[0].counts is not None
+
+
+def test_record_that_is_not_committed_is_no_later_life_of_the_key() -> None:
+    """It may be of a leader that was replaced, from before the tombstone, and go."""
+    machine = machine_with(partitions=1)
+    machine.put(0, (KEY, b"Ulm"))
+    orders = [ScanOrder("ER-1", TOPIC, uuid_to_text(machine.broker.image.topics[TOPIC].topic_id))]
+    print_key = PrintKey.from_salt(bytes(SALT_BYTES))
+    keys = KeyPrints.under(print_key, [print_key.print_of(TOPIC, KEY)])
+    said: list[str | None] = []
+
+    def ended(scans: list[ReplicaScan] | ScanFailed) -> None:
+        assert not isinstance(scans, ScanFailed)
+        said.append(scans[0].trouble)
+
+    for high_watermark in (0, 1):
+        partition = machine.broker.partitions.get(TopicPartition(TOPIC, 0))
+        partition.log.high_watermark = high_watermark
+        scan_here(machine.broker.erasing, orders, keys, ended)
+        machine.settle()
+
+    assert said == [f"offset 0 of {TOPIC}-0 is not committed here", None]

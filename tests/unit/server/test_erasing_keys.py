@@ -7,7 +7,10 @@ import pytest
 
 from ledgerstone.erasure.erasure import Stage
 from ledgerstone.erasure.key_print import MIN_RAW_BYTES
+from ledgerstone.protocol.messages.metadata_records import RegisterBrokerRecord
 from ledgerstone.server.http.monitor import readiness, samples
+from ledgerstone.types import TopicPartition
+from tests.kit.roles import change_partition
 from tests.unit.server.asks import commit_offset, create_topic, exposition
 from tests.unit.server.erasing_kit import DAY_MS, KEY, TOPIC, base64, machine_with
 
@@ -271,3 +274,19 @@ def test_where_tells_every_place_and_not_the_key() -> None:
     ]  # fmt: skip
     assert KEY.decode() not in found.body
     assert not machine.fs.exists("/data/erasure.keys")
+
+
+def test_where_asks_every_replica_and_names_those_that_do_not_answer() -> None:
+    machine = machine_with(partitions=1)
+    machine.put(0, (KEY, b"1"))
+    machine.broker.controller_link.write(
+        [RegisterBrokerRecord(broker_id=7, broker_epoch=70, incarnation_id=b"7" * 16, fenced=True)]
+    )
+    change_partition(machine, TopicPartition(TOPIC, 0), leader=1, replicas=[1, 7], isr=[1])
+
+    ticket = machine.call("POST", f"topics/{TOPIC}/where", key=base64(KEY), replicas=True)
+    machine.settle()
+    answer = machine.call("GET", f"searches/{ticket['search']}")["answer"]
+
+    assert [(each["broker"], each["offset"]) for each in answer["places"]] == [(1, 0)]
+    assert answer["trouble"] == "broker 7: broker 7 is fenced: it is down, or cut off"

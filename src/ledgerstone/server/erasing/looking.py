@@ -95,13 +95,25 @@ def scan_here(
             scan = result.of_replica(
                 index, topic=order.topic, node_id=work.config.node_id, started_ms=0, ended_ms=0
             )
-            trouble = scan.trouble
+            trouble = scan.trouble or _uncommitted(work, order.topic, scan)
             if offline:
                 trouble = f"log directories are offline: {offline}"
             scans.append(replace(scan, trouble=trouble, proof=proofs[order.topic]))
         on_end(scans)
 
     work.scans.start(plan, ended)
+
+
+def _uncommitted(work: ErasingWork, topic: str, scan: ReplicaScan) -> str | None:
+    """A record above the high watermark may be of a leader that was replaced, and go: until it is
+    committed, its offset does not say that it came after the tombstone."""
+    for span in scan.records:
+        hosted = work.partitions.find(TopicPartition(span.topic, span.partition))
+        if span.topic == topic and (
+            hosted is None or span.last_offset >= hosted.log.high_watermark
+        ):
+            return f"offset {span.last_offset} of {topic}-{span.partition} is not committed here"
+    return None
 
 
 def proof_of(work: ErasingWork, topic: str) -> ScanProof:

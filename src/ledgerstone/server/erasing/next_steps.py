@@ -187,7 +187,8 @@ def question_of(erasure: Erasure, tombstone: Tombstone) -> TombstoneQuestion:
 def _ledger(
     work: ErasingWork, look: Look, erasure: Erasure, tombstone: Tombstone
 ) -> LedgerFacts | None:
-    """With several brokers a ledger is silent about groups whose coordinator is another one."""
+    """With several brokers a ledger rests on what coordinators said some seconds before the pass:
+    what it holds counts, its silence proves nothing."""
     own = own_ledger(look, erasure.topic, tombstone)
     if work.is_alone:
         return own

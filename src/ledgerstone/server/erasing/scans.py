@@ -6,7 +6,7 @@ imports this and none of the plans.
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Union
 
 from ledgerstone.dataclasses import dataclass, field
@@ -80,17 +80,23 @@ class SearchTicket(NamedTuple):
     number: int
     topic: str
     result: "SearchReport | ScanFailed | None" = None
+    # Of every replica, where that was asked for; and those of which there is no word, with reasons.
+    by_broker: "Mapping[int, SearchReport] | None" = None
+    unseen: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        from ledgerstone.erasure.places import places_json
+        from ledgerstone.erasure.places import places_json, replicas_json
 
         found = None if isinstance(self.result, ScanFailed) else self.result
+        answer = None if found is None else places_json(found)
+        if self.by_broker is not None:
+            answer = replicas_json(self.by_broker, self.unseen)
         return {
             "search": self.number,
             "topic": self.topic,
             "done": self.result is not None,
             "failure": self.result.reason if isinstance(self.result, ScanFailed) else None,
-            "answer": None if found is None else places_json(found),
+            "answer": answer,
         }
 
 
@@ -114,6 +120,19 @@ class SearchTickets:
         known = self._tickets.get(number)
         if known is not None:
             self._tickets[number] = known._replace(result=result)
+
+    def close_replicas(
+        self,
+        number: int,
+        by_broker: "Mapping[int, SearchReport]",
+        unseen: Sequence[str],
+        all_of: "SearchReport",
+    ) -> None:
+        known = self._tickets.get(number)
+        if known is not None:
+            self._tickets[number] = known._replace(
+                result=all_of, by_broker=by_broker, unseen=tuple(unseen)
+            )
 
     def get(self, number: int) -> SearchTicket | None:
         return self._tickets.get(number)

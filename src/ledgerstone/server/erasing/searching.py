@@ -141,6 +141,28 @@ def where(work: ErasingWork, topic: str, keys: KeyPrints) -> SearchTicket:
     return ticket
 
 
+def where_on_replicas(work: ErasingWork, topic: str, keys: KeyPrints) -> SearchTicket:
+    """As every replica has it: one that has not been compacted holds what its leader may not."""
+    ticket, image = work.tickets.open(topic), work.image().topics[topic]
+
+    def ended(gathered: Gathering) -> None:
+        found: dict[int, SearchReport] = {}
+        unseen: list[str] = []
+        for broker_id, word in sorted(gathered.words.items()):
+            if isinstance(word, SearchWord):
+                found[broker_id] = word.report
+            else:
+                unseen.append(f"broker {broker_id}: {word.reason}")
+        assigned = {each for state in image.partitions.values() for each in state.replicas}
+        for broker_id in sorted(assigned - gathered.words.keys()):
+            why = work.others.why_silent(broker_id) or "it was not asked"
+            unseen.append(f"broker {broker_id}: {why}")
+        work.tickets.close_replicas(ticket.number, found, unseen, gathered.report())
+
+    Gathering(work, topic, replicas_to_search(work, image)).start(keys, DEFAULT_MAX_PLACES, ended)
+    return ticket
+
+
 def search(work: ErasingWork, topic: str, ids: Sequence[str]) -> None:
     ids = ids[:MAX_KEYS]
     erasures = [work.journal.get(each) for each in ids]

@@ -1,6 +1,7 @@
 """The part of the JSON API that is about erasures. Grade D.
 
-    POST /api/v1/topics/T/where {"key": …}       begins a search, answers with a ticket
+    POST /api/v1/topics/T/where {"key": …}       begins a search, answers with a ticket;
+         "replicas": true for every replica, each place with its broker
     GET  /api/v1/searches/N                      what it found
     POST /api/v1/topics/T/erasures {"key": … or "keys": […], "reason", "requested_by",
          "within_ms" or "deadline_ms", "after_ms", "verifiers", "outputs_wait_ms",
@@ -40,7 +41,7 @@ from ledgerstone.server.broker import Broker
 from ledgerstone.server.erasing.journal_topic import JOURNAL
 from ledgerstone.server.erasing.requests import JournalChange
 from ledgerstone.server.erasing.scans import missing_partition
-from ledgerstone.server.erasing.searching import where
+from ledgerstone.server.erasing.searching import where, where_on_replicas
 from ledgerstone.server.erasing.view import erasure_json, is_overdue, journal_json
 from ledgerstone.server.http.asker import Asker
 from ledgerstone.server.http.gate import need
@@ -101,7 +102,8 @@ def is_for_coordinator(parts: list[str]) -> bool:
 
 
 def _where(broker: Broker, topic: str, request: HttpRequest) -> object:
-    key = _key(body_of(request).get("key"))
+    body = body_of(request)
+    key = _key(body.get("key"))
     if topic not in broker.image.topics:
         raise Refused(404, f"there is no topic {topic}")
     erasing = broker.erasing
@@ -113,7 +115,8 @@ def _where(broker: Broker, topic: str, request: HttpRequest) -> object:
     # A salt for this one question: nothing of it is kept.
     print_key = PrintKey.from_salt(broker.dice.random_bytes(SALT_BYTES))
     keys = KeyPrints.under(print_key, [print_key.print_of(topic, key)])
-    return where(erasing, topic, keys).to_json()
+    look = where_on_replicas if _flag(body, "replicas") else where
+    return look(erasing, topic, keys).to_json()
 
 
 def _search(broker: Broker, request: HttpRequest, number: str) -> object:

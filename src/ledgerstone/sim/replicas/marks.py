@@ -11,6 +11,7 @@ EXPECTED: Final = (
     "a disk was full",
     "a disk was lost",
     "a group rebalanced",
+    "a host was down while its partitions moved away",
     "a leader died right after its predecessor",
     "a lost disk was given up",
     "a process halted",

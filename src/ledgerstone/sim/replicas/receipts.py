@@ -6,6 +6,8 @@ not as its process sees the disk, nor as the disk comes back after power loss. A
 counts like the others. A disk that was lost is gone.
 """
 
+import json
+
 from ledgerstone.erasure.erasure import Stage
 from ledgerstone.erasure.receipt import verify
 from ledgerstone.sim.replicas.node import ClusterNode
@@ -31,8 +33,7 @@ class ClusterReceipts:
                 found = None if broker is None else broker.erasing.journal.book.get(erasure_id)
                 if found is not None and found.stage is Stage.RECEIPTED:
                     key = self._erased[erasure_id] = self._asked.pop(erasure_id)
-                    named = {each.broker_id for each in found.lost_brokers}
-                    self._judge(erasure_id, key, found.receipt, named)
+                    self._judge(erasure_id, key, found.receipt or "")
 
     def look_again(self) -> None:
         """Nothing may bring a key back."""
@@ -40,14 +41,15 @@ class ClusterReceipts:
             for node in self._nodes:
                 self._search(erasure_id, key, node, node.fs.files())
 
-    def _judge(self, erasure_id: str, key: bytes, receipt: str | None, named: set[int]) -> None:
-        """`named` are brokers that the receipt names as not scanned."""
+    def _judge(self, erasure_id: str, key: bytes, receipt: str) -> None:
         self._world.mark("a receipt was issued")
         if any(not node.is_up for node in self._nodes):
             self._world.mark("a receipt while a broker was down")
-        verdict = verify((receipt or "").encode())
+        verdict = verify(receipt.encode())
         if not verdict.ok:
             raise Violation("ReceiptsVerify", f"{erasure_id}: {verdict.reasons}")
+        # By what was signed: these are not scanned.
+        named = {each["broker_id"] for each in json.loads(receipt)["lost_brokers"]}
         for node in self._nodes:
             if node.node_id in named and not node.is_up:
                 continue

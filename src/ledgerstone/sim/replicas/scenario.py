@@ -14,6 +14,7 @@ SIMPLER: Final = {
     "members": (0, 2),
     "unclean": (0,),
     "erasures": (0, 1),
+    "moves_percent": (0,),
     "keepers": (0, 1),
     "writers": (0, 1),
     "operations": (0, 1, 2),
@@ -48,6 +49,8 @@ class Config:
     unclean: int = 0
     # Keys that are erased, one after the other.
     erasures: int = 0
+    # How often a host of such a key is down while its partitions move away.
+    moves_percent: int = 0
     # Reassignments, elections and deletions of records that an operator asks for.
     operations: int = 2
     batches: int = 12
@@ -127,6 +130,7 @@ def draw_config(seed: int) -> Config:
         members=dice.pick((0, 2, 2, 3)),
         unclean=int(dice.chance(20)),
         erasures=dice.pick((0, 0, 1, 2)),
+        moves_percent=dice.pick((0, 50, 100)),
     )
 
 

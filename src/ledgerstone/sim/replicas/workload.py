@@ -148,6 +148,8 @@ class ClusterWorkload:
             receipts=self._receipts,
             topic=SUBJECTS,
             erasures=self._config.erasures,
+            moves_percent=self._config.moves_percent,
+            moves_until_ms=self._config.fault_ms,
         )
         self._play(self._writing, eraser.writer.reach, eraser.script())
 

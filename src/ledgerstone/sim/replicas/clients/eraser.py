@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.fs import join, parent_of
+from ledgerstone.metadata.image import PartitionImage
 from ledgerstone.metadata.topic_names import ERASURES
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.erasing.journal_topic import JOURNAL
@@ -21,15 +22,20 @@ from ledgerstone.server.http.server import HttpRequest, Page
 from ledgerstone.sim.clients.script import Resting, Script
 from ledgerstone.sim.clock import DEFAULT_START_MS
 from ledgerstone.sim.node import DATA
+from ledgerstone.sim.replicas.clients.operator import reassign
 from ledgerstone.sim.replicas.clients.reach import Reach
 from ledgerstone.sim.replicas.clients.writer import Writer
 from ledgerstone.sim.replicas.node import ClusterNode
 from ledgerstone.sim.replicas.receipts import ClusterReceipts
 from ledgerstone.sim.world import Violation
+from ledgerstone.types import TopicPartition
 
 _TRY_MS: Final = 100
 _CALL_MS: Final = 25_000
 _LOOK_MS: Final = 1_500
+# A host that is away for so long, and up to twice that; how long its partitions may take to move.
+_AWAY_MS: Final = 12_000
+_MOVE_MS: Final = 8_000
 _HOUR_MS: Final = 3_600_000
 _OK: Final = 200
 _NOT_FOUND: Final = 404
@@ -46,6 +52,9 @@ class ClusterEraser:
     receipts: ClusterReceipts
     topic: str
     erasures: int
+    # How often a host of the key is down while its partitions move away, and until when.
+    moves_percent: int = 0
+    moves_until_ms: int = 0
     _tries: int = 0
     _moved: set[int] = field(default_factory=set)
 
@@ -61,6 +70,8 @@ class ClusterEraser:
             key = b"subject %d of %s." % (self._tries, self._reach.name.encode())
             if not (yield from self.writer.write_key(key)):
                 continue
+            if self._reach.dice.chance(self.moves_percent):
+                yield from self._move_away()
             erasure_id = yield from self._ask(key)
             if erasure_id is not None:
                 yield from self._await(erasure_id)
@@ -70,6 +81,43 @@ class ClusterEraser:
     def _is_excused(self) -> bool:
         """The journal, or what is erased, has lost its last copy."""
         return any(place.topic in (ERASURES, self.topic) for place in self._reach.excused)
+
+    def _move_away(self) -> Script[None]:
+        """A host of the key goes down, and its partitions move to others while it is away: the key
+        is in its files when all who are assigned have forgotten it."""
+        world, dice = self._reach.world, self._reach.dice
+        states = self._states()
+        hosts = sorted({each for state in states.values() for each in state.isr})
+        away = self.nodes[dice.pick(hosts) - 1] if hosts else None
+        if away is None or not away.is_serving or world.now_ms > self.moves_until_ms:
+            return
+        serving = {each.node_id for each in self.nodes if each.is_serving} - {away.node_id}
+        if any(not serving & {*state.isr} for state in states.values()):
+            return
+        away.kill(None, _AWAY_MS + dice.below(_AWAY_MS))
+        spare = sorted(serving - {each for state in states.values() for each in state.replicas})
+        for place, state in states.items():
+            left = [each for each in state.replicas if each != away.node_id]
+            wanted = left if len(left) > 1 else [*left, *spare[:1]]
+            while not away.is_up and not (yield from reassign(self._reach, place, wanted or spare)):
+                yield self._reach.rest()
+        until_ms = world.now_ms + _MOVE_MS
+        while world.now_ms < until_ms and not away.is_up:
+            if all(away.node_id not in each.replicas for each in self._states().values()):
+                world.mark("a host was down while its partitions moved away")
+                return
+            yield Resting(_TRY_MS)
+
+    def _states(self) -> dict[TopicPartition, PartitionImage]:
+        """Of the topic, as the broker says that has heard most."""
+        images = [each.broker.image for each in self.nodes if each.broker is not None]
+        known = [image.topics[self.topic] for image in images if self.topic in image.topics]
+        if not known:
+            return {}
+        newest = max(
+            known, key=lambda each: sum(p.partition_epoch for p in each.partitions.values())
+        )
+        return {TopicPartition(self.topic, n): state for n, state in newest.partitions.items()}
 
     def _ask(self, key: bytes) -> Script[str | None]:
         """None where nobody knows whether it was taken."""
@@ -125,9 +173,14 @@ class ClusterEraser:
             and (hosted := each.broker.partitions.find(JOURNAL)) is not None
             and hosted.is_leader
         ]
-        epoch, newest = max(leading, key=lambda each: each[0], default=(-1, None))
-        if newest is None or not (newest.trouble or newest.journal.book.get(erasure_id)):
-            raise Violation("ErasuresStay", f"{erasure_id} is not known in epoch {epoch}")
+        current = max(
+            (state.leader_epoch for each in self.nodes if (state := _journal_of(each)) is not None),
+            default=-1,
+        )
+        for epoch, erasing in leading:
+            is_lost = erasing.trouble is None and erasing.journal.book.get(erasure_id) is None
+            if epoch == current and is_lost:
+                raise Violation("ErasuresStay", f"{erasure_id} is not known in epoch {epoch}")
         self._reach.world.mark("a broker without news did not know an erasure")
 
     def _give_up_disks(self, erasure_id: str, blocked_by: str | None) -> Script[None]:
@@ -198,3 +251,7 @@ class ClusterEraser:
             yield Resting(_TRY_MS)
         yield self._reach.rest()
         return None, None
+
+
+def _journal_of(node: ClusterNode) -> PartitionImage | None:
+    return None if node.broker is None else node.broker.image.partition(*JOURNAL)

@@ -73,7 +73,7 @@ class ClusterOperator:
                 yield self.reach.rest()
 
     def _reassign(self) -> Script[None]:
-        dice, world = self.reach.dice, self.reach.world
+        dice = self.reach.dice
         place = TopicPartition(dice.pick(sorted(self.topics)), dice.below(self.partitions))
         ids = sorted(self.reach.wires)
         chosen: list[int] = []
@@ -81,17 +81,23 @@ class ClusterOperator:
             node_id = dice.pick(ids)
             if node_id not in chosen:
                 chosen.append(node_id)
-        part = AlterReassignmentsPartition(partition_index=place.partition, replicas=chosen)
-        request = AlterPartitionReassignmentsRequest(
-            timeout_ms=TIMEOUT_MS,
-            topics=[AlterReassignmentsTopic(name=place.topic, partitions=[part])],
-        )
-        answer = yield from self._ask(request, _REASSIGN_VERSION)
-        if answer is not None and answer.error_code == ErrorCode.NONE:
-            world.mark("a reassignment was asked for")
+        yield from reassign(self.reach, place, chosen)
 
     def _ask(self, request: Any, version: int) -> Script[Any]:  # noqa: ANN401 - any API
         return (yield Asking(self.reach.any_wire(), request, version, 2 * TIMEOUT_MS))
+
+
+def reassign(reach: Reach, place: TopicPartition, replicas: list[int]) -> Script[bool]:
+    part = AlterReassignmentsPartition(partition_index=place.partition, replicas=replicas)
+    request = AlterPartitionReassignmentsRequest(
+        timeout_ms=TIMEOUT_MS,
+        topics=[AlterReassignmentsTopic(name=place.topic, partitions=[part])],
+    )
+    answer = yield Asking(reach.any_wire(), request, _REASSIGN_VERSION, 2 * TIMEOUT_MS)
+    is_taken = answer is not None and answer.error_code == ErrorCode.NONE
+    if is_taken:
+        reach.world.mark("a reassignment was asked for")
+    return is_taken
 
 
 def unclean_election(reach: Reach, place: TopicPartition) -> Script[None]:
