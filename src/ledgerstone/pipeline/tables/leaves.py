@@ -72,22 +72,32 @@ def branches_of(files: Iterable[LeafFile], incoming: Incoming, *, most_leaves: i
     limit = depth_limit(most_leaves)
     return [
         Branch(tuple(held.get(leaf, ())), tuple(_split(leaf, held.get(leaf, ()), incoming, limit)))
-        for leaf in _cover(ROOT, held)
+        for leaf in _cover(ROOT, held, _split_before(held))
     ]
 
 
-def _cover(node: int, held: Mapping[int, object]) -> Iterator[int]:
+def whole_of(half: int) -> int:
+    """The leaf that was split."""
+    bit = 1 << (depth_of(half) - 1)
+    return half & (bit - 1) | bit
+
+
+def _split_before(leaves: Iterable[int]) -> set[int]:
+    found: set[int] = set()
+    for leaf in leaves:
+        each = leaf
+        while each != ROOT and (each := whole_of(each)) not in found:
+            found.add(each)
+    return found
+
+
+def _cover(node: int, held: Mapping[int, object], split: set[int]) -> Iterator[int]:
     """The leaves of a table, also those that have no file because they have no row."""
-    if node in held or not _has_below(node, held):
+    if node in held or node not in split:
         yield node
         return
     for half in halves(node):
-        yield from _cover(half, held)
-
-
-def _has_below(node: int, held: Iterable[int]) -> bool:
-    bit = 1 << depth_of(node)
-    return any(depth_of(each) > depth_of(node) and (each ^ node) & (bit - 1) == 0 for each in held)
+        yield from _cover(half, held, split)
 
 
 def _split(leaf: int, files: Sequence[LeafFile], incoming: Incoming, limit: int) -> Iterator[int]:
@@ -126,6 +136,5 @@ def _top(branch: Branch) -> int:
         return branch.held[0].leaf
     first = branch.leaves[0]
     for _ in range(len(branch.leaves).bit_length() - 1):
-        bit = 1 << (depth_of(first) - 1)
-        first = first & (bit - 1) | bit
+        first = whole_of(first)
     return first
