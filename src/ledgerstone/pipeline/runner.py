@@ -42,6 +42,8 @@ from ledgerstone.types import TopicPartition
 
 # How soon a run that waits for records notices that it is to stop.
 _POLL_S: Final = 0.2
+# It looks at every file of a table.
+_TIDY_MS: Final = 3_600_000
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +71,7 @@ class PipelineRun:
         self._on_plan = on_plan
         self._work = Path(pipeline.work)
         self._stopped = False
+        self._tidied_ms: int | None = None
 
     def stop(self) -> None:
         """Asks the run to stop; the current micro-batch finishes first."""
@@ -127,7 +130,7 @@ class PipelineRun:
                     break
                 else:
                     self._pause()
-                target.tidy(client.clock.now_ms())
+                self._tidy(client, target)
         except Exception as error:
             is_gone = is_connection_lost(error)
             if self._stopped and is_gone:
@@ -160,6 +163,12 @@ class PipelineRun:
         write_status(self._work, status)
         if self._on_batch is not None:
             self._on_batch(report, status)
+
+    def _tidy(self, client: Client, target: TableTarget) -> None:
+        now_ms = client.clock.monotonic_ms()
+        if self._tidied_ms is None or now_ms - self._tidied_ms >= _TIDY_MS:
+            self._tidied_ms = now_ms
+            target.tidy()
 
     def _pause(self) -> None:
         """Until the next look for news. In slices: a signal handler can only set a flag."""

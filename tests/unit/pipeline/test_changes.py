@@ -162,8 +162,8 @@ class MemoryTable(TableTarget):
     def drop_staged(self) -> None:
         """Nothing is left behind."""
 
-    def tidy(self, now_ms: int) -> None:
-        del now_ms
+    def tidy(self) -> None:
+        """There are no past versions."""
 
     def rows(self) -> Iterator[pa.Table]:
         return iter([self.table])

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -187,3 +188,26 @@ def test_hash_is_that_of_the_key_alone() -> None:
 
     assert first == second
     assert pc.count_distinct(pa.array(HASHES)).as_py() == len(HASHES)
+
+
+def test_files_of_past_versions_go_after_the_retention_by_themselves(tmp_path: Path) -> None:
+    def rows_at(version: int) -> int:
+        return int(DeltaTable(tmp_path / "table", version=version).to_pyarrow_table().num_rows)
+
+    kept = text_pipeline("delta", str(tmp_path / "table"))
+    gone = text_pipeline("delta", str(tmp_path / "table"), retention="0s")
+    for at, pipeline in enumerate((kept, gone)):
+        table = open_target(pipeline)
+        table.prepare()
+        table.apply(changes_of(pipeline, [Record(0, at, b"k", b"v%d" % at, 1)]), {0: at + 1})
+        first = 1
+        if pipeline is kept:
+            table.apply(changes_of(pipeline, [Record(0, 0, b"l", b"v", 1)]), {0: 1})
+            table.tidy()
+            assert rows_at(first) == 1
+        else:
+            table.tidy()
+            with pytest.raises(Exception, match=r"(?i)no such file|not found"):
+                rows_at(first)
+        assert sum(piece.num_rows for piece in table.rows()) == 2
+        table.close()

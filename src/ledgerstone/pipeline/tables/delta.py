@@ -66,7 +66,6 @@ class DeltaTarget(TableTarget):
         self._executors = executors or Here()
         self._table: DeltaTable | None = None
         self._batch: LeafBatch | None = None
-        self._tidied_ms: int | None = None
 
     @property
     def _schema(self) -> pa.Schema:
@@ -179,12 +178,8 @@ class DeltaTarget(TableTarget):
     def drop_staged(self) -> None:
         self._area.drop(STAGING)
 
-    def tidy(self, now_ms: int) -> None:
-        """At most once in an hour, or once per retention if that is shorter."""
-        pause_ms = min(_HOUR_MS, self._retention_ms)
-        if self._tidied_ms is not None and now_ms - self._tidied_ms < pause_ms:
-            return
-        self._tidied_ms = now_ms
+    def tidy(self) -> None:
+        """Files that no version within the retention has, those of dead runs among them."""
         try:
             self._current().vacuum(
                 # Whole hours, at least as many as were asked for.

@@ -186,7 +186,7 @@ class ParquetTable(TableTarget):
     def drop_staged(self) -> None:
         self._area.drop(STAGING)
 
-    def tidy(self, now_ms: int) -> None:
+    def tidy(self) -> None:
         """Once more, for tasks that went on after their batch had failed."""
         self._drop_leftovers()
 

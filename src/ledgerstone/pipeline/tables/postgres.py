@@ -171,7 +171,7 @@ class PostgresTable(TableTarget):
         with said_of(self._name):
             drop_staged_tables(self._db, self._prefix)
 
-    def tidy(self, now_ms: int) -> None:
+    def tidy(self) -> None:
         """PostgreSQL's autovacuum does."""
 
     def rows(self) -> Iterator[pa.Table]:

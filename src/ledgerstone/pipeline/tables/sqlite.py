@@ -256,7 +256,7 @@ class SqliteTable(TableTarget):
     def drop_staged(self) -> None:
         self._area.drop(STAGING)
 
-    def tidy(self, now_ms: int) -> None:
+    def tidy(self) -> None:
         """There are no past versions."""
 
     def rows(self) -> Iterator[pa.Table]:

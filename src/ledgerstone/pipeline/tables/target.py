@@ -134,8 +134,8 @@ class TableTarget(Protocol):
     def drop_staged(self) -> None:
         """What is left of batches that were not applied."""
 
-    def tidy(self, now_ms: int) -> None:
-        """Removes what is kept for readers of past versions, once it is old enough."""
+    def tidy(self) -> None:
+        """Removes what was kept for readers of past versions and is old enough; now and then."""
 
     def rows(self) -> Iterator[pa.Table]:
         """Every row, with the columns of the layout, in pieces."""
