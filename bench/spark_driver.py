@@ -9,13 +9,9 @@ it, so that does not depend on the batch. The JVM has `--memory`.
 
 import argparse
 import tempfile
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil
 from pyspark.sql import SparkSession
 
 import ledgerstone.spark
@@ -34,14 +30,14 @@ TOPIC = "bench-large"
 VALUE_BYTES = 16 << 10
 ALLOWED_MIB = 128.0
 _AT_ONCE = 2_000
-_EVERY_S = 0.05
 
 
 def fill(broker: BrokerProcess, gib: float) -> int:
     rows = int(gib * (1 << 30) / VALUE_BYTES)
     dice = SystemDice()
     with Client(connection_to(broker).bootstrap) as client:
-        create_topic(client, NewTopic(name=TOPIC, partitions=PARTITIONS, replication_factor=1))
+        topic = NewTopic(name=TOPIC, partitions=PARTITIONS, replication_factor=1, configs={})
+        create_topic(client, topic)
         producer = Producer(client, ProducerConfig())
         for first in range(0, rows, _AT_ONCE):
             records = [
@@ -54,23 +50,16 @@ def fill(broker: BrokerProcess, gib: float) -> int:
     return rows
 
 
-@contextmanager
-def peak_of(process: psutil.Process) -> Iterator[list[int]]:
-    """The most resident bytes of one process, as the only element."""
-    found = [process.memory_info().rss]
-    ended = threading.Event()
+def resident_peak() -> int:
+    """The most bytes this process has held since `forget_peak`."""
+    for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) << 10
+    raise RuntimeError("this system does not say how much memory a process has held")
 
-    def watch() -> None:
-        while not ended.wait(_EVERY_S):
-            found[0] = max(found[0], process.memory_info().rss)
 
-    thread = threading.Thread(target=watch)
-    thread.start()
-    try:
-        yield found
-    finally:
-        ended.set()
-        thread.join()
+def forget_peak() -> None:
+    Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
 
 
 def row_of(
@@ -91,12 +80,11 @@ def row_of(
         "table": table,
     }
     pipeline = define(content, directory=place)
-    process = psutil.Process()
-    before = process.memory_info().rss
-    with peak_of(process) as peak:
-        done = run_pipeline(pipeline, spark, once=True)
+    forget_peak()
+    before = resident_peak()
+    done = run_pipeline(pipeline, spark, once=True)
     assert (done.batches, done.upserts) == (1, rows), done
-    grown = (peak[0] - before) / (1 << 20)
+    grown = (resident_peak() - before) / (1 << 20)
     name = f"driver's growth, {size / (1 << 30):.1f} GiB in one batch to {table['type']}"
     return Row(name, grown, "MiB", "allowed", ALLOWED_MIB, ALLOWED_MIB / max(grown, 1.0), 1)
 

@@ -70,7 +70,7 @@ def test_every_hash_has_one_leaf_however_files_split_and_vanish(
             found = slots[HASHES[:200] & np.uint64(len(slots) - 1)] == number
             assert (found == mine).all()
         # Each branch is rewritten or not; a leaf without rows has no file.
-        left = []
+        left: list[LeafFile] = []
         for branch in branches:
             if dice.random() < 0.3:
                 left += branch.held

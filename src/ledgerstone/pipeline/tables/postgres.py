@@ -163,7 +163,7 @@ class PostgresTable(TableTarget):
         return Applied(upserts=upserts, deletes=deletes)
 
     def _asked(self, query: str) -> tuple[Any, ...]:
-        found = self._db.execute(encoded(query)).fetchone()
+        found: tuple[Any, ...] | None = self._db.execute(encoded(query)).fetchone()
         assert found is not None, "an aggregate without a row"
         return found
 
