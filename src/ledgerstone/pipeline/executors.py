@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from ledgerstone.pipeline.tables.target import Done, Job
-from ledgerstone.pipeline.task_failures import TaskFailure, Told
+from ledgerstone.pipeline.task_failures import ReturnedFailures, TaskFailure
 
 # As Spark's own spark.task.maxFailures.
 _ATTEMPTS: Final = 4
@@ -54,7 +54,7 @@ class SparkExecutors:
         if not numbers:
             return []
         some = [(number, jobs[number]) for number in numbers]
-        told = Told(work=work)
+        told = ReturnedFailures(work=work)
         for left in reversed(range(_STARTS)):
             try:
                 spread = self._context.parallelize(some, len(some))

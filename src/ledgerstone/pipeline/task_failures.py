@@ -57,7 +57,7 @@ def failure_from(error: Exception) -> TaskFailure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told(Generic[Job, Done]):
+class ReturnedFailures(Generic[Job, Done]):
     """Picklable: calls `work`, and returns what it raises."""
 
     work: Callable[[Job], Done]

@@ -22,7 +22,7 @@ from ledgerstone.pipeline.tables.postgres_copy import HEADER, TRAILER, copy_rows
 from ledgerstone.pipeline.tables.postgres_staging import staged_prefix, staged_tables
 from ledgerstone.pipeline.tables.sqlite_files import FileDone
 from ledgerstone.pipeline.tables.target import Staged
-from ledgerstone.pipeline.task_failures import TaskFailure, Told, failure_from
+from ledgerstone.pipeline.task_failures import ReturnedFailures, TaskFailure, failure_from
 from ledgerstone.spark.errors import DataLoss, TopicRecreated
 from ledgerstone.spark.windows import CompactedMeanwhile
 from tests.kit.table_model import Record, changes_of, table_rows, text_pipeline
@@ -123,7 +123,7 @@ def fails(job: Exception) -> None:
 def test_failure_of_a_task_comes_back_as_it_was_raised(
     raised: Exception, kind: type[Exception], retriable: bool
 ) -> None:
-    told = pickle.loads(pickle.dumps(Told(work=fails)(raised)))
+    told = pickle.loads(pickle.dumps(ReturnedFailures(work=fails)(raised)))
 
     assert isinstance(told, TaskFailure)
     assert (type(told.error()), told.retriable) == (kind, retriable)

@@ -27,7 +27,7 @@ from ledgerstone.pipeline.tables.target import (
     BatchStage,
     Executors,
     Followed,
-    Here,
+    InProcess,
     Positions,
     Staged,
     TableTarget,
@@ -63,7 +63,7 @@ class DeltaTarget(TableTarget):
         self._layout = layout
         self._buckets = buckets
         self._retention_ms = retention_ms
-        self._executors = executors or Here()
+        self._executors = executors or InProcess()
         self._table: DeltaTable | None = None
         self._batch: LeafBatch | None = None
 

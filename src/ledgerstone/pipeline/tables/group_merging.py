@@ -59,7 +59,7 @@ class GroupDone(NamedTuple):
     deletes: int
 
 
-class Rewritten(NamedTuple):
+class SwappedFiles(NamedTuple):
     """What a commit swaps in, and what it swaps out."""
 
     replaced: tuple[LeafFile, ...]
@@ -86,7 +86,7 @@ class LeafBatch:
         self.stage = new_stage(area, layout, slots_of(self._branches, numbers))
         self._executors = executors
 
-    def rewrite(self, staged: Sequence[Staged], *, forced: bool, directory: str) -> Rewritten:
+    def rewrite(self, staged: Sequence[Staged], *, forced: bool, directory: str) -> SwappedFiles:
         jobs = [
             GroupJob(
                 self.stage,
@@ -99,7 +99,7 @@ class LeafBatch:
             for group, names in shard_names(staged).items()
         ]
         done = self._executors.run(merge_group, jobs)
-        return Rewritten(
+        return SwappedFiles(
             tuple(file for each in done for file in each.replaced),
             tuple(file for each in done for file in each.written),
             Applied(

@@ -7,7 +7,7 @@ from pathlib import Path
 from ledgerstone.pipeline.definition import Pipeline, TargetType
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import layout_of
-from ledgerstone.pipeline.tables.target import Executors, Here, Positions, TableTarget
+from ledgerstone.pipeline.tables.target import Executors, InProcess, Positions, TableTarget
 
 _EXTRA = "is not installed: in the checkout, pip install '.[lake]'"
 
@@ -38,7 +38,7 @@ def open_target(pipeline: Pipeline, *, spark: object = None) -> TableTarget:
     """With a Spark session, its executors do the work on rows."""
     check_drivers(pipeline)
     target, layout, topic = pipeline.target, layout_of(pipeline), pipeline.source.topic
-    executors: Executors = Here()
+    executors: Executors = InProcess()
     if spark is not None:
         from ledgerstone.pipeline.executors import SparkExecutors
 

@@ -26,7 +26,7 @@ from ledgerstone.pipeline.tables.target import (
     BatchStage,
     Executors,
     Followed,
-    Here,
+    InProcess,
     Positions,
     Staged,
     TableTarget,
@@ -51,7 +51,7 @@ class ParquetTable(TableTarget):
         self._topic = topic
         self._layout = layout
         self._buckets = buckets
-        self._executors = executors or Here()
+        self._executors = executors or InProcess()
         self._batch: LeafBatch | None = None
 
     def prepare(self) -> None:

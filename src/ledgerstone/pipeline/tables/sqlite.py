@@ -47,7 +47,7 @@ from ledgerstone.pipeline.tables.target import (
     BatchStage,
     Executors,
     Followed,
-    Here,
+    InProcess,
     Positions,
     Staged,
     TableTarget,
@@ -73,7 +73,7 @@ class SqliteTable(TableTarget):
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         self._path = path
         self._area = FileArea(root=work or f"{path}-work")
-        self._executors = executors or Here()
+        self._executors = executors or InProcess()
         self._layout = layout
         self._topic = topic
         self._name = name

@@ -89,7 +89,7 @@ class Executors(Protocol):
         """In the order of the jobs. Raises what a job raised, as it was raised."""
 
 
-class Here:
+class InProcess:
     """In this process, one job after the other."""
 
     parallelism = 1
