@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
+from ledgerstone.client.blocking import Client
 from ledgerstone.pipeline.avro_registry import registered_schema
 from ledgerstone.pipeline.bad_records import (
     SHOWN,
@@ -29,7 +30,7 @@ from ledgerstone.spark.range_task import RangeTask
 from ledgerstone.spark.read_options import Connection, RowOptions
 from ledgerstone.spark.schema import Projection
 from ledgerstone.spark.tasks import read_range
-from ledgerstone.spark.worker import kept_client
+from ledgerstone.spark.worker import connect
 
 _SHAPE: Final = Projection(
     names=RECORD_COLUMNS,
@@ -72,12 +73,15 @@ def read_job(job: ReadJob) -> ReadDone:
     task = RangeTask(job.wanted, job.topic_id)
     records = read_range(task, job.connection, job.rows, Pruning(), _SHAPE)
     sink = job.stage.open()
+    counts = _Reading(job, sink)
     try:
-        counts = _Reading(job, sink).read(records)
+        counts.read(records)
         staged = sink.finish()
     except BaseException:
         sink.abandon()
         raise
+    finally:
+        counts.close()
     return ReadDone(
         job.wanted.partition.partition,
         job.wanted.end_offset,
@@ -95,10 +99,11 @@ class _Reading:
         self._to_changes = changes_decoder(job.pipeline, registered_schema)
         self._schema = layout_of(job.pipeline).change_schema
         self._send: SendLetters | None = None
+        self._letters: Client | None = None
         self.changes = self.bad = 0
         self.named: list[BadRecord] = []
 
-    def read(self, records: Iterator[pa.RecordBatch]) -> "_Reading":
+    def read(self, records: Iterator[pa.RecordBatch]) -> None:
         policy = self._job.pipeline.on_bad_record
         for batch in records:
             changes = pa.Table.from_batches([self._to_changes(batch)], self._schema)
@@ -109,16 +114,20 @@ class _Reading:
             # A batch that is to be refused is only counted from here on.
             if policy is not OnBadRecord.FAIL or not self.bad:
                 self._sink.add(good)
-        return self
+
+    def close(self) -> None:
+        if self._letters is not None:
+            self._letters.close()
 
     def _settle(self, bad: pa.Table) -> None:
         pipeline = self._job.pipeline
         self.bad += bad.num_rows
         if pipeline.on_bad_record is OnBadRecord.DEAD_LETTER:
             if self._send is None:
-                client = kept_client(self._job.connection)
+                # The other client is fetching ahead meanwhile.
+                self._letters = connect(self._job.connection)
                 partition = self._job.wanted.partition.partition
-                self._send = letter_sender(client, pipeline, partition)
+                self._send = letter_sender(self._letters, pipeline, partition)
             self._send(letters_of(pipeline, bad_records(pipeline.source.topic, bad)))
         left = bad.slice(0, SHOWN - len(self.named))
         if left.num_rows:

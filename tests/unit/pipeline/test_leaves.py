@@ -1,7 +1,9 @@
 """Files of a table by the last bits of a hash: every key has one, and a change rewrites few."""
 
 import random
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,30 +18,26 @@ from ledgerstone.pipeline.layout import layout_of
 from ledgerstone.pipeline.tables import leaves
 from ledgerstone.pipeline.tables.leaves import (
     ROOT,
-    Branch,
     Incoming,
     LeafFile,
     branches_of,
+    depth_limit,
     halves,
     holds,
+    leaves_below,
     slots_of,
 )
 from ledgerstone.pipeline.tables.merging import key_hashes
 from ledgerstone.pipeline.tables.opening import open_target
-from ledgerstone.pipeline.tables.target import Staged
+from ledgerstone.pipeline.tables.parquet import ParquetTable
+from ledgerstone.pipeline.tables.target import Done, InProcess, Job, Staged
 from tests.kit.table_model import Record, changes_of, expected_rows, table_rows, text_pipeline
 
 HASHES = np.frombuffer(random.Random(5).randbytes(8 * 2000), np.uint64)
-NOTHING = Incoming(0, 0)
 
 
 def file_of(leaf: int, rows: int) -> LeafFile:
     return LeafFile(leaf, f"{leaf}", rows, rows * 100)
-
-
-def holders(branches: list[Branch], hashes: np.ndarray) -> np.ndarray:
-    """How many leaves hold each hash."""
-    return sum(holds(leaf, hashes).astype(int) for branch in branches for leaf in branch.leaves)  # type: ignore[return-value]
 
 
 def test_halves_hold_what_their_leaf_held() -> None:
@@ -52,42 +50,72 @@ def test_halves_hold_what_their_leaf_held() -> None:
 
 
 @settings(max_examples=30)
-@given(st.integers(0, 2000), st.integers(0, 300_000), st.integers(1, 300))
+@given(st.integers(0, 2000), st.integers(0, 300_000), st.integers(1, 300), st.integers(1, 40))
 def test_every_hash_has_one_leaf_however_files_split_and_vanish(
-    seed: int, rows: int, most: int
+    seed: int, rows: int, most: int, wanted: int
 ) -> None:
-    dice = random.Random(seed)
+    dice, hashes = random.Random(seed), HASHES[:200]
     files: list[LeafFile] = []
     for _ in range(4):
-        branches = branches_of(files, Incoming(rows, rows * 50), most_leaves=most)
-        assert (holders(branches, HASHES[:200]) == 1).all()
-        numbers = list(range(len(branches)))
-        slots = slots_of(branches, numbers)
-        for branch, number in zip(branches, numbers, strict=True):
-            mine = np.zeros(200, bool)
-            for leaf in branch.leaves:
-                mine |= holds(leaf, HASHES[:200])
-            found = slots[HASHES[:200] & np.uint64(len(slots) - 1)] == number
-            assert (found == mine).all()
-        # Each branch is rewritten or not; a leaf without rows has no file.
+        branches = branches_of(files, wanted=wanted, most_leaves=most)
+        slots = slots_of(branches, list(range(len(branches))))
+        found = slots[hashes & np.uint64(len(slots) - 1)]
+        for number, branch in enumerate(branches):
+            assert ((found == number) == holds(branch.top, hashes)).all()
+        assert len(branches) >= min(wanted, 1 << depth_limit(most))
+        # Each branch is rewritten or not, parts always; a leaf without rows has no file.
         left: list[LeafFile] = []
         for branch in branches:
-            if dice.random() < 0.3:
+            if not branch.is_part and dice.random() < 0.3:
                 left += branch.held
-            else:
-                left += [file_of(leaf, rows) for leaf in branch.leaves if dice.random() < 0.8]
+                continue
+            for leaf in leaves_below(branch.top, rows, rows * 100, most_leaves=most):
+                left += [file_of(leaf, rows)] if dice.random() < 0.8 else []
         files = left
-        assert len(files) <= max(most, 1)
+        holders = sum(holds(each.leaf, hashes).astype(int) for each in files)
+        assert np.max(holders, initial=0) <= 1
+        assert len(files) <= most
 
 
 def test_leaf_splits_only_when_it_is_far_too_large() -> None:
-    calm = branches_of([file_of(ROOT, 30_000)], NOTHING, most_leaves=1024)
-    grown = branches_of([file_of(ROOT, 40_000)], NOTHING, most_leaves=1024)
-    capped = branches_of([file_of(ROOT, 10**9)], NOTHING, most_leaves=2)
+    assert leaves_below(ROOT, 30_000, 100, most_leaves=1024) == [1]
+    assert leaves_below(ROOT, 40_000, 100, most_leaves=1024) == [2, 3]
+    assert leaves_below(ROOT, 10, 64 << 20, most_leaves=1024) == [4, 6, 5, 7]
+    assert leaves_below(ROOT, 10**9, 100, most_leaves=2) == [2, 3]
 
-    assert [each.leaves for each in calm] == [(1,)]
-    assert [each.leaves for each in grown] == [(2, 3)]
-    assert [each.leaves for each in capped] == [(2, 3)]
+
+def test_large_batch_is_divided_among_tasks_and_every_part_of_a_file_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leaves, "LEAF_ROWS", 8)
+    pipeline = text_pipeline("parquet", str(tmp_path / "table"))
+
+    class Four(InProcess):
+        parallelism = 4
+        jobs: ClassVar[list[int]] = []
+
+        def run(self, work: Callable[[Job], Done], jobs: Sequence[Job]) -> list[Done]:
+            self.jobs.append(len(jobs))
+            return super().run(work, jobs)
+
+    table = ParquetTable(
+        str(tmp_path / "table"), "t", layout_of(pipeline), buckets=64, executors=Four()
+    )
+    table.prepare()
+    first = [Record(0, at, b"k%d" % at, b"v", 1) for at in range(8)]
+    table.apply(changes_of(pipeline, first), {0: 8})
+    # Many offsets, of a single key: the rows of others have to move all the same.
+    hot = changes_of(pipeline, [Record(0, 99, b"k0", b"w", 2)])
+    stage = table.stage(Incoming(100_000, 1000))
+    sink = stage.open()
+    sink.add(hot)
+
+    table.apply_staged(stage, [sink.finish()], {0: 100})
+
+    expected = expected_rows([*first, Record(0, 99, b"k0", b"w", 2)], Deletes.HARD)
+    assert table_rows(table.rows()) == expected
+    assert Four.jobs == [1, 4]
+    assert len(list((tmp_path / "table").glob("part-*"))) <= 4
 
 
 @pytest.mark.parametrize("target", ["parquet", "delta"])
@@ -109,7 +137,7 @@ def test_table_whose_files_split_follows_the_topic(
         table.apply(changes_of(pipeline, records[start : start + 50]), {0: start + 50})
 
     assert table_rows(table.rows()) == expected_rows(records, Deletes(deletes))
-    assert len(list((tmp_path / "table").rglob("part-*.parquet"))) > 4
+    assert len(list((tmp_path / "table").rglob("part-*.parquet"))) >= 4
     assert not list((tmp_path / "table").rglob("*.arrow"))
 
 

@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from ledgerstone.pipeline.changes import one_per_key
 from ledgerstone.pipeline.definition import Deletes
 from ledgerstone.pipeline.layout import Layout
+from ledgerstone.pipeline.tables import leaves as sizes
 from ledgerstone.pipeline.tables.file_area import FileArea
 from ledgerstone.pipeline.tables.leaves import (
     Branch,
@@ -24,6 +24,7 @@ from ledgerstone.pipeline.tables.leaves import (
     LeafFile,
     branches_of,
     holds,
+    leaves_below,
     slots_of,
 )
 from ledgerstone.pipeline.tables.merging import key_hashes, merged
@@ -50,6 +51,7 @@ class GroupJob(NamedTuple):
     branches: tuple[Branch, ...]
     forced: bool
     directory: str  # of a leaf's files, with {leaf}
+    most_leaves: int
 
 
 class GroupDone(NamedTuple):
@@ -80,27 +82,32 @@ class LeafBatch:
         *,
         most_leaves: int,
     ) -> None:
-        self._branches = branches_of(files, incoming, most_leaves=most_leaves)
-        self._groups = group_count(incoming, executors, len(self._branches))
+        wanted = group_count(incoming, executors, _MOST_GROUPS)
+        # A leaf is divided among tasks only for more than it should hold.
+        parts = wanted if incoming.rows > sizes.LEAF_ROWS else 1
+        self._branches = branches_of(files, wanted=parts, most_leaves=most_leaves)
+        self._groups = min(wanted, len(self._branches))
+        self._most_leaves = most_leaves
         numbers = [at % self._groups for at in range(len(self._branches))]
         self.stage = new_stage(area, layout, slots_of(self._branches, numbers))
         self._executors = executors
 
     def rewrite(self, staged: Sequence[Staged], *, forced: bool, directory: str) -> SwappedFiles:
-        jobs = [
-            GroupJob(
-                self.stage,
-                group,
-                names,
-                tuple(self._branches[group :: self._groups]),
-                forced,
-                directory,
-            )
-            for group, names in shard_names(staged).items()
-        ]
+        names = shard_names(staged)
+        jobs = []
+        for group in range(self._groups):
+            branches = tuple(self._branches[group :: self._groups])
+            # Of a file that is divided, every part has to be written.
+            if group in names or (names and any(each.is_part for each in branches)):
+                some = names.get(group, ())
+                jobs.append(
+                    GroupJob(
+                        self.stage, group, some, branches, forced, directory, self._most_leaves
+                    )
+                )
         done = self._executors.run(merge_group, jobs)
         return SwappedFiles(
-            tuple(file for each in done for file in each.replaced),
+            tuple(sorted({file for each in done for file in each.replaced})),
             tuple(file for each in done for file in each.written),
             Applied(
                 upserts=sum(each.upserts for each in done),
@@ -123,13 +130,16 @@ def merge_group(job: GroupJob) -> GroupDone:
     replaced: list[LeafFile] = []
     written: list[LeafFile] = []
     for branch in job.branches:
-        mine = _of_branch(branch, hashes)
-        if not mine.any():
+        mine = holds(branch.top, hashes)
+        if not mine.any() and not branch.is_part:
             continue
         some = changes if mine.all() else changes.filter(pa.array(mine))
-        rows = merged(read_leaf(stage.area, branch.held, layout), some, layout, forced=job.forced)
+        held = read_leaf(stage.area, branch.held, layout)
+        if branch.is_part:
+            held = held.filter(pa.array(holds(branch.top, key_hashes(held, layout))))
+        rows = merged(held, some, layout, forced=job.forced)
         replaced += branch.held
-        written += _write(rows, branch.leaves, job)
+        written += _write(rows, branch.top, job)
     return GroupDone(tuple(replaced), tuple(written), upserts, deletes)
 
 
@@ -143,13 +153,6 @@ def settled(changes: pa.Table, layout: Layout) -> pa.Table:
     return one_per_key(changes, layout.key_names)
 
 
-def _of_branch(branch: Branch, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    found = np.zeros(len(hashes), np.bool_)
-    for leaf in branch.leaves:
-        found |= holds(leaf, hashes)
-    return found
-
-
 def read_leaf(area: FileArea, held: Sequence[LeafFile], layout: Layout) -> pa.Table:
     schema = layout.table_schema
     tables = [schema.empty_table()]
@@ -159,7 +162,8 @@ def read_leaf(area: FileArea, held: Sequence[LeafFile], layout: Layout) -> pa.Ta
     return pa.concat_tables(tables)
 
 
-def _write(rows: pa.Table, leaves: tuple[int, ...], job: GroupJob) -> list[LeafFile]:
+def _write(rows: pa.Table, top: int, job: GroupJob) -> list[LeafFile]:
+    leaves = leaves_below(top, rows.num_rows, rows.nbytes, most_leaves=job.most_leaves)
     if len(leaves) == 1:
         return write_leaf(job.stage.area, rows, leaves[0], job.directory)
     hashes = key_hashes(rows, job.stage.layout)

@@ -2,7 +2,7 @@
 
 A leaf is a part of all hashes: those that end in the same bits. Its number is these bits with a one
 in front, so 1 is all hashes, 2 and 3 are the even and the odd ones, and the leaves of a table need
-no other description than their numbers. A leaf that grows is split into its two halves, when it is
+no other description than their numbers. A leaf that grows is split into its halves, when it is
 rewritten anyway. So a table of any size has files of about the same size, and a change rewrites
 the files that hold its keys.
 """
@@ -31,10 +31,11 @@ class LeafFile(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """A part of the table that is rewritten as a whole: the files it has, its leaves afterwards."""
+    """Keys that one task rewrites: those of a leaf or, where many changes come, of a part."""
 
-    held: tuple[LeafFile, ...]
-    leaves: tuple[int, ...]
+    top: int
+    held: tuple[LeafFile, ...]  # the files that have its keys now
+    is_part: bool = False  # they have keys of others too
 
 
 class Incoming(NamedTuple):
@@ -64,16 +65,30 @@ def depth_limit(most_leaves: int) -> int:
     return min(max(most_leaves, 1).bit_length() - 1, _MAX_DEPTH)
 
 
-def branches_of(files: Iterable[LeafFile], incoming: Incoming, *, most_leaves: int) -> list[Branch]:
-    """All of the hashes; a branch has one leaf unless it is to be split."""
+def branches_of(files: Iterable[LeafFile], *, wanted: int = 1, most_leaves: int) -> list[Branch]:
+    """All of the hashes, in at least `wanted` branches if the limit of leaves allows it."""
     held: dict[int, list[LeafFile]] = {}
     for file in files:
         held.setdefault(file.leaf, []).append(file)
-    limit = depth_limit(most_leaves)
-    return [
-        Branch(tuple(held.get(leaf, ())), tuple(_split(leaf, held.get(leaf, ()), incoming, limit)))
-        for leaf in _cover(ROOT, held, _split_before(held))
-    ]
+    tops = list(_cover(ROOT, held, _split_before(held)))
+    level = (-(-wanted // len(tops)) - 1).bit_length()
+    found = []
+    for top in tops:
+        mine = tuple(held.get(top, ()))
+        parts = list(_below(top, min(level, depth_limit(most_leaves) - depth_of(top))))
+        found += [Branch(part, mine, is_part=bool(mine) and len(parts) > 1) for part in parts]
+    return found
+
+
+def leaves_below(top: int, rows: int, size_bytes: int, *, most_leaves: int) -> list[int]:
+    """The leaves of so many rows, which take `size_bytes` in memory.
+
+    Only what is twice as large as it should be is split: then the halves are as they should."""
+    times = max(rows / (2 * LEAF_ROWS), size_bytes / (4 * LEAF_BYTES))
+    level = 0
+    while times > 1 << level and depth_of(top) + level < depth_limit(most_leaves):
+        level += 1
+    return list(_below(top, level))
 
 
 def whole_of(half: int) -> int:
@@ -100,20 +115,8 @@ def _cover(node: int, held: Mapping[int, object], split: set[int]) -> Iterator[i
         yield from _cover(half, held, split)
 
 
-def _split(leaf: int, files: Sequence[LeafFile], incoming: Incoming, limit: int) -> Iterator[int]:
-    share = 1 / (1 << depth_of(leaf))
-    rows = sum(each.rows for each in files) + incoming.rows * share
-    size = sum(each.size_bytes for each in files) + incoming.size_bytes * share
-    # Only one that is twice as large as it should be: its halves then are as they should.
-    times = max(rows / (2 * LEAF_ROWS), size / (2 * LEAF_BYTES))
-    level = 0
-    while times > 1 << level and depth_of(leaf) + level < limit:
-        level += 1
-    yield from _below(leaf, level)
-
-
 def _below(leaf: int, level: int) -> Iterator[int]:
-    if not level:
+    if level <= 0:
         yield leaf
         return
     for half in halves(leaf):
@@ -122,19 +125,9 @@ def _below(leaf: int, level: int) -> Iterator[int]:
 
 def slots_of(branches: Sequence[Branch], groups: Sequence[int]) -> NDArray[np.int32]:
     """The group of every hash, by its last bits; `groups` has one for each branch."""
-    depth = max(depth_of(_top(each)) for each in branches)
+    depth = max(depth_of(each.top) for each in branches)
     found = np.zeros(1 << depth, np.int32)
     endings = np.arange(1 << depth, dtype=np.uint64)
     for branch, group in zip(branches, groups, strict=True):
-        found[holds(_top(branch), endings)] = group
+        found[holds(branch.top, endings)] = group
     return found
-
-
-def _top(branch: Branch) -> int:
-    """The leaf that the branch is now."""
-    if branch.held:
-        return branch.held[0].leaf
-    first = branch.leaves[0]
-    for _ in range(len(branch.leaves).bit_length() - 1):
-        first = whole_of(first)
-    return first
