@@ -19,9 +19,9 @@ from ledgerstone.pipeline.definition import (
 from ledgerstone.pipeline.erasing_snapshots import purge_snapshots
 from ledgerstone.pipeline.errors import DeletesMissed, PipelineError
 from ledgerstone.pipeline.runner import run_pipeline
-from ledgerstone.pipeline.state.jobs import run_on
+from ledgerstone.pipeline.state.jobs import PartitionDone, PartitionJob, run_here, run_on
 from ledgerstone.pipeline.state.loading import load_into
-from ledgerstone.pipeline.state.making import Made
+from ledgerstone.pipeline.state.making import Made, drop_older
 from ledgerstone.pipeline.state.reconcile import reconcile
 from ledgerstone.pipeline.state.snapshot import TopicSource, restore, snapshot
 from ledgerstone.pipeline.state.verify import verify
@@ -80,6 +80,32 @@ def test_snapshot_reads_only_what_is_new_and_has_the_checksum_of_the_state(
     assert second.manifest.checksum == f"{state.checksum:032x}" != first.manifest.checksum
     assert (len(live_in(second)), live_in(second)[b"k2"]) == (49, b"new")
     assert sum(each.deleted_keys for each in second.manifest.partitions) == 1
+
+
+def test_snapshot_rewrites_nothing_that_did_not_change_and_old_ones_go(
+    broker: BrokerProcess, make_topic: MakeTopic, produce: Produce, tmp_path: Path
+) -> None:
+    topic = make_topic("calm", partitions=2, cleanup_policy="compact")
+    source = TopicSource(bootstrap=broker.bootstrap, topic=topic)
+    produce(NewRecord(topic, b"a", b"1", partition=0), NewRecord(topic, b"b", b"1", partition=1))
+    first = snapshot(source, tmp_path)
+    produce(NewRecord(topic, b"b", b"2", partition=1))
+
+    jobs_of: list[list[int]] = []
+
+    def run_jobs(jobs: list[PartitionJob]) -> list[PartitionDone]:
+        jobs_of.append([each.partition for each in jobs])
+        return run_here(jobs)
+
+    second = snapshot(source, tmp_path, run_jobs=run_jobs)
+    third = snapshot(source, tmp_path, run_jobs=run_jobs)
+    gone = drop_older(tmp_path, 1)
+
+    assert live_in(third) == {b"a": b"1", b"b": b"2"}
+    assert second.manifest.checksum == third.manifest.checksum != first.manifest.checksum
+    assert len(gone) == 2
+    assert [each.name for each in tmp_path.iterdir()] == [Path(third.path).name]
+    assert jobs_of == [[1], []]
 
 
 def test_snapshot_on_executors_is_the_same(

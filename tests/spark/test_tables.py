@@ -85,9 +85,8 @@ def person(topic: str, key: str, name: str | None, age: int = 1, at_ms: int = 10
 @pytest.fixture(
     params=[
         "sqlite",
-        "delta-bulk",
         "postgres",
-        pytest.param("delta", marks=pytest.mark.slow),
+        "delta",
         pytest.param("parquet", marks=pytest.mark.slow),
     ]
 )
@@ -95,8 +94,6 @@ def table(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
     kind = request.param
     if kind == "postgres":
         yield {"type": kind, "connection": request.getfixturevalue("postgres")}
-    elif kind == "delta-bulk":
-        yield {"type": "delta", "path": "table", "buckets": 2, "bulk_rows": 1}
     else:
         yield {"type": kind, "path": "table"}
 

@@ -14,6 +14,7 @@ import typer
 
 from ledgerstone.cli import pipeline_flows, pipeline_mirror
 from ledgerstone.cli.lazy import new_app
+from ledgerstone.cli.live_line import LiveLine
 from ledgerstone.cli.options import JsonOption
 from ledgerstone.cli.output import flush, printable, show_time, write_json, write_line
 from ledgerstone.cli.pipeline_state import restore, snapshot
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ledgerstone.pipeline.applying import BatchReport
+    from ledgerstone.pipeline.batch_planning import PlannedBatch
+    from ledgerstone.pipeline.progress import RunProgress
     from ledgerstone.pipeline.runner import PipelineRun
     from ledgerstone.pipeline.state.comparing import Comparison
     from ledgerstone.pipeline.status import RunStatus
@@ -60,28 +63,66 @@ def run(
 ) -> None:
     """Follow the topic: apply new records to the table, from where it left off."""
     pipeline = load_definition(definition)
+    from ledgerstone.pipeline.progress import RunProgress
     from ledgerstone.pipeline.runner import PipelineRun
     from ledgerstone.pipeline.status import check_free
-
-    def show(batch: "BatchReport", status: "RunStatus") -> None:
-        if as_json:
-            write_json({"batch": status.batches, **asdict(batch)})
-        else:
-            write_line(
-                f"batch {status.batches}: {batch.changes} changes, {batch.upserts} upserts, "
-                f"{batch.deletes} deletes, {batch.bad} bad"
-            )
-        flush()
+    from ledgerstone.system import SystemClock
 
     check_free(Path(pipeline.work))
+    clock = SystemClock()
     with _session(pipeline, master, conf) as spark:
-        running = PipelineRun(pipeline, spark, once=once, on_batch=show)
+        progress = RunProgress(started_ms=clock.monotonic_ms())
+        live = LiveLine(lambda: progress.line(clock.monotonic_ms(), _tasks_of(spark)))
+
+        def begun(batch: "PlannedBatch", _: "RunStatus") -> None:
+            progress.begins(batch.incoming.rows, batch.backlog)
+
+        def show(batch: "BatchReport", status: "RunStatus") -> None:
+            progress.ends(batch)
+            with live.paused():
+                _show_batch(batch, status, progress, clock.monotonic_ms(), as_json=as_json)
+
+        running = PipelineRun(pipeline, spark, once=once, on_batch=show, on_plan=begun)
         signals = _stopped_by_signals(running)
-        status = running.run()
+        with live.shown():
+            status = running.run()
     _show_status(asdict(status), as_json=as_json)
     if once and signals:
         # --once was to reach the end and did not; the exit code must say so.
         raise typer.Exit(128 + signals[0])
+
+
+def _show_batch(
+    batch: "BatchReport",
+    status: "RunStatus",
+    progress: "RunProgress",
+    now_ms: int,
+    *,
+    as_json: bool,
+) -> None:
+    if as_json:
+        eta_s = progress.eta_s(now_ms)
+        rates = {
+            "lag": progress.lag,
+            "rows_per_s": round(progress.rows_per_s(now_ms), 1),
+            "eta_s": None if eta_s is None else round(eta_s, 1),
+        }
+        write_json({"batch": status.batches, **asdict(batch), **rates})
+    else:
+        write_line(
+            f"batch {status.batches}: {batch.changes} changes, {batch.upserts} upserts, "
+            f"{batch.deletes} deletes, {batch.bad} bad, {progress.lag} behind"
+        )
+    flush()
+
+
+def _tasks_of(spark: "SparkSession") -> tuple[int, int] | None:
+    """Those that have ended, and all, of what Spark does now."""
+    tracker = spark.sparkContext.statusTracker()
+    for stage in tracker.getActiveStageIds():
+        if (info := tracker.getStageInfo(stage)) is not None:
+            return info.numCompletedTasks, info.numTasks
+    return None
 
 
 def _stopped_by_signals(running: "PipelineRun") -> list[int]:

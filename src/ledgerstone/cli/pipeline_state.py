@@ -40,12 +40,17 @@ def snapshot(
     again: Annotated[
         bool, typer.Option("--rebuild", help="Read everything; ignore existing snapshots.")
     ] = False,
+    keep: Annotated[
+        int | None,
+        typer.Option("--keep", min=1, help="Remove older snapshots: this many stay. Default: all."),
+    ] = None,
     master: MasterOption = "local[*]",
     conf: ConfOption = [],  # noqa: B006 - typer copies it
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Save a topic's state as Parquet; reads only records newer than the last snapshot."""
+    from ledgerstone.pipeline.state.making import drop_older
     from ledgerstone.pipeline.state.snapshot import TopicSource
     from ledgerstone.pipeline.state.snapshot import snapshot as make
 
@@ -54,6 +59,8 @@ def snapshot(
     )
     with _run_jobs(master, conf) as run_jobs:
         made = make(source, snapshots, run_jobs=run_jobs, again=again)
+    if keep is not None:
+        drop_older(snapshots, keep)
     _show(made, as_json=as_json)
 
 

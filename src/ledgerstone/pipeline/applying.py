@@ -1,8 +1,8 @@
-"""Applies one set of changes to the table: skips old ones, sorts out bad ones. Pure.
+"""Applies one set of changes in memory to the table: skips old ones, sorts out bad ones. Pure.
 
-The order makes a run restart-safe: dead letters first, then the table with its positions in one
-transaction. A run that dies before that transaction has changed nothing; after one that dies later,
-the next run finds the changes applied and skips them.
+For what no task has read, such as a snapshot. The order makes it restart-safe: dead letters first,
+then the table with its positions in one transaction. What dies before that transaction has changed
+nothing; after it, the next attempt finds the changes applied and skips them.
 """
 
 from collections.abc import Mapping
@@ -10,15 +10,10 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from ledgerstone.dataclasses import dataclass, field
-from ledgerstone.pipeline.bad_records import SendLetters, bad_records, settle
-from ledgerstone.pipeline.changes import (
-    not_yet_applied,
-    one_per_key,
-    positions_after,
-    split_bad,
-)
+from ledgerstone.pipeline.bad_records import SendLetters, bad_records, settle, sorted_out
+from ledgerstone.pipeline.changes import not_yet_applied, one_per_key, positions_after
 from ledgerstone.pipeline.definition import Deletes, Pipeline
-from ledgerstone.pipeline.layout import BAD
+from ledgerstone.pipeline.tables.leaves import Incoming
 from ledgerstone.pipeline.tables.target import Positions, TableTarget
 
 
@@ -44,11 +39,12 @@ class ChangeApplier:
     def apply(self, changes: pa.Table, end_offsets: Mapping[int, int]) -> BatchReport:
         """`end_offsets` may be past the last change: markers and gaps count as read."""
         fresh = not_yet_applied(changes, self.positions)
-        good, bad = self._sorted_out(fresh)
+        stage = self._target.stage(Incoming(fresh.num_rows, fresh.nbytes))
+        good, bad = sorted_out(fresh, stage.unfit)
         settle(self._pipeline, list(bad_records(self._pipeline.source.topic, bad)), self._send)
         if self._pipeline.target.deletes is not Deletes.HISTORY:
             good = one_per_key(good, self._pipeline.key_names)
-        moved = self._moved({**positions_after(fresh), **end_offsets})
+        moved = moved_positions(self.positions, {**positions_after(fresh), **end_offsets})
         if not good.num_rows and not moved:
             return BatchReport(
                 changes=0, already_applied=changes.num_rows, bad=0, upserts=0, deletes=0
@@ -64,20 +60,11 @@ class ChangeApplier:
             positions=dict(self.positions),
         )
 
-    def _moved(self, offsets: Mapping[int, int]) -> Positions:
-        """Forward only: positions that are already further stay."""
-        return {
-            partition: offset
-            for partition, offset in sorted(offsets.items())
-            if offset > self.positions.get(partition, -1)
-        }
 
-    def _sorted_out(self, changes: pa.Table) -> tuple[pa.Table, pa.Table]:
-        good, bad = split_bad(changes)
-        unfit = self._target.unfit(good)
-        if not unfit:
-            return good, bad
-        reasons = pa.array([unfit.get(row) for row in range(good.num_rows)], pa.string())
-        at = good.schema.get_field_index(BAD)
-        good, more = split_bad(good.set_column(at, good.schema.field(BAD), reasons))
-        return good, pa.concat_tables([bad, more])
+def moved_positions(positions: Mapping[int, int], offsets: Mapping[int, int]) -> Positions:
+    """Forward only: positions that are already further stay."""
+    return {
+        partition: offset
+        for partition, offset in sorted(offsets.items())
+        if offset > positions.get(partition, -1)
+    }

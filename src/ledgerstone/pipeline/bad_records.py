@@ -6,17 +6,18 @@ dies in between sends some again, unless the definition says `exactly_once`; top
 offset identify them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import pyarrow as pa
 
+from ledgerstone.pipeline.changes import split_bad
 from ledgerstone.pipeline.definition import OnBadRecord, Pipeline
 from ledgerstone.pipeline.errors import RecordRefused
 from ledgerstone.pipeline.layout import BAD, KEY, OFFSET, PARTITION, VALUE
 
 HEADER_PREFIX: Final = "ledgerstone.dead-letter"
-_SHOWN: Final = 5
+SHOWN: Final = 5  # of the bad records that stop a run
 
 
 class Letter(NamedTuple):
@@ -38,11 +39,25 @@ class BadRecord(NamedTuple):
     partition: int
     offset: int
     reason: str
-    key: bytes | None
-    value: bytes | None
+    key: bytes | None = None
+    value: bytes | None = None
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition} offset {self.offset}: {self.reason}"
+
+
+def sorted_out(
+    changes: pa.Table, unfit: Callable[[pa.Table], Mapping[int, str]]
+) -> tuple[pa.Table, pa.Table]:
+    """The good changes, and the bad ones; `unfit` names rows that the table cannot hold."""
+    good, bad = split_bad(changes)
+    reasons = unfit(good)
+    if not reasons:
+        return good, bad
+    column = pa.array([reasons.get(row) for row in range(good.num_rows)], pa.string())
+    at = good.schema.get_field_index(BAD)
+    good, more = split_bad(good.set_column(at, good.schema.field(BAD), column))
+    return good, pa.concat_tables([bad, more])
 
 
 def bad_records(topic: str, changes: pa.Table) -> Iterator[BadRecord]:
@@ -57,13 +72,21 @@ def settle(pipeline: Pipeline, bad: list[BadRecord], send: SendLetters) -> None:
     if not bad or pipeline.on_bad_record is OnBadRecord.SKIP:
         return
     if pipeline.on_bad_record is OnBadRecord.FAIL:
-        shown = "; ".join(map(str, bad[:_SHOWN]))
-        more = f"; and {len(bad) - _SHOWN} more" if len(bad) > _SHOWN else ""
-        raise RecordRefused(
-            f"{shown}{more}. Change the definition, or choose on_bad_record: skip or dead_letter"
-        )
+        raise refused(bad[:SHOWN], len(bad))
+    send(letters_of(pipeline, bad))
+
+
+def refused(some: Sequence[BadRecord], count: int) -> RecordRefused:
+    shown = "; ".join(map(str, some[:SHOWN]))
+    more = f"; and {count - SHOWN} more" if count > SHOWN else ""
+    return RecordRefused(
+        f"{shown}{more}. Change the definition, or choose on_bad_record: skip or dead_letter"
+    )
+
+
+def letters_of(pipeline: Pipeline, bad: Iterable[BadRecord]) -> list[Letter]:
     assert pipeline.dead_letter_topic is not None, "dead letters without a topic"
-    send([_letter(pipeline.name, pipeline.dead_letter_topic, each) for each in bad])
+    return [_letter(pipeline.name, pipeline.dead_letter_topic, each) for each in bad]
 
 
 def _letter(pipeline: str, topic: str, bad: BadRecord) -> Letter:

@@ -20,9 +20,11 @@ from ledgerstone.types import TopicPartition
 from ledgerstone.uuid_text import uuid_to_text
 
 
-def letter_sender(client: Client, pipeline: Pipeline) -> SendLetters:
+def letter_sender(client: Client, pipeline: Pipeline, partition: int | None = None) -> SendLetters:
+    """For letters of one partition, or of all. Tasks of different partitions send at once; a later
+    attempt of a task fences an earlier one that still lives."""
     if pipeline.exactly_once:
-        return LettersOnce(client, pipeline).send
+        return LettersOnce(client, pipeline, partition).send
     producer = Producer(client, ProducerConfig(idempotent=True))
 
     def send(letters: Sequence[Letter]) -> None:
@@ -34,12 +36,15 @@ def letter_sender(client: Client, pipeline: Pipeline) -> SendLetters:
 
 
 class LettersOnce:
-    def __init__(self, client: Client, pipeline: Pipeline) -> None:
+    def __init__(self, client: Client, pipeline: Pipeline, partition: int | None = None) -> None:
         self._topic = pipeline.source.topic
         info = client.topic(self._topic)
         self._topic_id = uuid_to_text(info.topic_id)
-        self._partitions = [TopicPartition(self._topic, number) for number in info.partitions]
-        self._writer = WriterOnce(client, f"{pipeline.source.group}-dead-letters")
+        numbers = info.partitions if partition is None else [partition]
+        self._partitions = [TopicPartition(self._topic, number) for number in numbers]
+        group = f"{pipeline.source.group}-dead-letters"
+        name = group if partition is None else f"{group}-{partition}"
+        self._writer = WriterOnce(client, name, group)
         self._sent: dict[int, int] | None = None  # partition: the offset after the last letter
 
     def send(self, letters: Sequence[Letter]) -> None:

@@ -80,8 +80,8 @@ class Target:
     name: str  # of the table, where the location holds several
     deletes: Deletes
     keep_bytes: bool  # also keep key and value as they were, in _key and _value
-    buckets: int  # Delta and Parquet: files are rewritten by bucket
-    bulk_rows: int  # Delta: so many changes are written as files instead of merged
+    buckets: int  # Delta and Parquet: at most so many files; small tables have fewer
+    retention_ms: int  # Delta: how long files of past versions are kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

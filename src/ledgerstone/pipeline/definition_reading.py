@@ -21,18 +21,19 @@ from ledgerstone.pipeline.definition_section import Section
 from ledgerstone.pipeline.errors import DefinitionError
 from ledgerstone.spark.read_options import OnMissedTombstones
 
-DEFAULT_BATCH_OFFSETS: Final = 500_000
-# Of the driver's default of 1 GiB, which holds a micro-batch more than once on its way.
-DEFAULT_BATCH_BYTES: Final = 64 << 20
-DEFAULT_BUCKETS: Final = 8
-DEFAULT_BULK_ROWS: Final = 200_000
+DEFAULT_BATCH_OFFSETS: Final = 5_000_000
+# No process holds a whole micro-batch; it is on disks on its way.
+DEFAULT_BATCH_BYTES: Final = 512 << 20
+DEFAULT_BUCKETS: Final = 1024
+# As Delta's own deletedFileRetentionDuration.
+DEFAULT_RETENTION_MS: Final = 7 * 86_400_000
 # PostgreSQL truncates longer names, so two of them could become the same.
 MAX_NAME_BYTES: Final = 63
 MAX_COLUMNS: Final = 500
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_DURATION: Final = re.compile(r"([0-9]{1,9})(ms|s|m|h)")
-_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
+_DURATION: Final = re.compile(r"([0-9]{1,9})(ms|s|m|h|d)")
+_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _NOT_IN_POSTGRES: Final = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid")
 # Without column mapping, which few readers support, Delta refuses these in a name.
 _NOT_IN_DELTA: Final = ' ,;{}()\n\t=`"'
@@ -54,7 +55,7 @@ _SOURCE: Final = (
     ),
     *("on_missed_tombstones", "fail_on_data_loss"),
 )
-_TABLE: Final = ("type", "name", "deletes", "keep_bytes", "buckets", "bulk_rows")
+_TABLE: Final = ("type", "name", "deletes", "keep_bytes", "buckets", "retention")
 _FORMATS: Final = {
     Format.STRING: ("format", "column"),
     Format.RAW: ("format", "column"),
@@ -157,7 +158,7 @@ def _duration(section: Section, name: str, default: int) -> int:
         return default
     found = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if found is None:
-        raise section.refuse(name, "expected a duration like 500ms, 10s or 5m")
+        raise section.refuse(name, "expected a duration like 500ms, 10s, 5m or 7d")
     return int(found[1]) * _MS[found[2]]
 
 
@@ -240,11 +241,13 @@ def _target(top: Section, name: str) -> Target:
         name=section.text("name", name.replace("-", "_").replace(".", "_")),
         deletes=section.one_of("deletes", Deletes, Deletes.HARD),
         keep_bytes=section.flag("keep_bytes", default=False),
-        buckets=section.count("buckets", 1 if kind is TargetType.DELTA else DEFAULT_BUCKETS),
-        bulk_rows=section.count("bulk_rows", DEFAULT_BULK_ROWS),
+        buckets=section.count("buckets", DEFAULT_BUCKETS),
+        retention_ms=_duration(section, "retention", DEFAULT_RETENTION_MS),
     )
     if target.buckets > 4096:
         raise section.refuse("buckets", "at most 4096")
+    if section.get("retention") is not None and kind is not TargetType.DELTA:
+        raise section.refuse("retention", "is for delta; other tables keep no past versions")
     if target.keep_bytes and target.deletes is Deletes.HISTORY:
         raise section.refuse("keep_bytes", "not allowed for a history, which keeps every version")
     _check_name(section.key("name"), target.name)

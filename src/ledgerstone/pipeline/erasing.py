@@ -28,6 +28,7 @@ from ledgerstone.pipeline.erasing_key import WantedKey, wanted_key
 from ledgerstone.pipeline.erasing_snapshots import purge_snapshots
 from ledgerstone.pipeline.erasing_tables import output_name, purge_table, search_table
 from ledgerstone.pipeline.errors import PipelineError
+from ledgerstone.pipeline.status import held
 
 _TIMEOUT_S: Final = 30.0
 _MAX_ANSWER: Final = 16 << 20
@@ -45,12 +46,14 @@ def purge(
     pipeline: Pipeline, key: bytes, *, snapshots: Sequence[str] = (), erasure_id: str | None = None
 ) -> list[Finding]:
     """Returns what is left afterwards. A table that has not applied the tombstone yet would get the
-    row again: run the pipeline first. Snapshots record the erasure, so that a restore knows it."""
+    row again: run the pipeline first. Snapshots record the erasure, so that a restore knows it.
+    Raises PipelineError if the pipeline runs: both would rewrite the same files."""
     wanted = wanted_key(pipeline.key, key, registered_schema)
-    purge_table(pipeline, wanted)
-    for path in sorted(Path(pipeline.work).rglob("*.sqlite")):
-        with closing(sqlite3.connect(path, isolation_level=None)) as db:
-            db.execute("VACUUM")
+    with held(Path(pipeline.work)):
+        purge_table(pipeline, wanted)
+        for path in sorted(Path(pipeline.work).rglob("*.sqlite")):
+            with closing(sqlite3.connect(path, isolation_level=None)) as db:
+                db.execute("VACUUM")
     for directory in snapshots:
         purge_snapshots(Path(directory), pipeline.source.topic, key, erasure_id)
     return search(pipeline, key, snapshots=snapshots)

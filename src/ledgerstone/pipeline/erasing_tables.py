@@ -25,8 +25,9 @@ from ledgerstone.pipeline.erasing_files import (
 )
 from ledgerstone.pipeline.erasing_key import WantedKey, is_row_of
 from ledgerstone.pipeline.layout import layout_of
+from ledgerstone.pipeline.tables.file_area import STAGING, FileArea
 from ledgerstone.pipeline.tables.sql import quoted
-from ledgerstone.pipeline.tables.sqlite import to_sqlite
+from ledgerstone.pipeline.tables.sqlite_files import to_sqlite
 
 _SEGMENT_BYTES: Final = 8 << 20
 _SQLITE_FILES: Final = ("", "-wal", "-journal", "-shm")
@@ -58,10 +59,12 @@ def purge_table(pipeline: Pipeline, wanted: WantedKey) -> None:
     target = pipeline.target
     match target.type:
         case TargetType.SQLITE:
+            FileArea(root=pipeline.work).drop(STAGING)
             _purge_sqlite(target, wanted)
         case TargetType.POSTGRES:
             _purge_postgres(target, wanted)
         case TargetType.DELTA:
+            FileArea(root=target.location).drop(STAGING)
             _purge_delta(target, wanted)
         case TargetType.PARQUET:
             _purge_parquet(pipeline, wanted)
@@ -124,8 +127,13 @@ def _condition(wanted: WantedKey, place: str) -> tuple[str, list[Any]]:
 def _search_postgres(target: Target, wanted: WantedKey, output: str) -> Finding:
     import psycopg
 
+    from ledgerstone.pipeline.tables.postgres_staging import staged_prefix, staged_tables
+
     table = ".".join(map(quoted, target.name.split(".", 1)))
     with psycopg.connect(target.location, autocommit=True) as db:
+        if staged := staged_tables(db, staged_prefix(target.name)):
+            evidence = f"{len(staged)} staging tables hold changes that were not applied"
+            return Finding(output=output, verdict=FileVerdict.RESIDUE, evidence=evidence)
         condition, values = _condition(wanted, "%s")
         text = f"SELECT count(*) FROM {_doubled(table)} WHERE {_doubled(condition, keep='%s')}"
         row = db.execute(text.encode(), values).fetchone()
@@ -191,8 +199,11 @@ def _file_blocks(db: Any, name: str) -> Iterator[bytes]:  # noqa: ANN401 - a con
 def _purge_postgres(target: Target, wanted: WantedKey) -> None:
     import psycopg
 
+    from ledgerstone.pipeline.tables.postgres_staging import drop_staged_tables, staged_prefix
+
     table = ".".join(map(quoted, target.name.split(".", 1)))
     with psycopg.connect(target.location, autocommit=True) as db:
+        drop_staged_tables(db, staged_prefix(target.name))
         condition, values = _condition(wanted, "%s")
         text = f"DELETE FROM {_doubled(table)} WHERE {_doubled(condition, keep='%s')}"
         db.execute(text.encode(), values)

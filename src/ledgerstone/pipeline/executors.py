@@ -1,20 +1,67 @@
-"""Runs a table's jobs on Spark's executors. Shell."""
+"""Runs the jobs of a table on Spark's executors. Shell.
 
-from typing import Any
+A job goes there as a pickled tuple and comes back as one: counts, names and offsets, or a failure
+as data. Spark repeats a job whose process died; we repeat one that failed for a reason that may
+pass.
+"""
 
-from ledgerstone.pipeline.tables.delta_buckets import (
-    BucketFile,
-    BucketJob,
-    RunJobs,
-    rewrite_bucket,
-)
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from ledgerstone.pipeline.tables.target import Done, Job
+from ledgerstone.pipeline.task_failures import ReturnedFailures, TaskFailure
+
+# As Spark's own spark.task.maxFailures.
+_ATTEMPTS: Final = 4
+# Spark waits ten seconds for a Python process to start; a busy machine may take longer.
+_NOT_STARTED: Final = "Python worker failed to connect back"
+_STARTS: Final = 3
+
+logger = logging.getLogger(__name__)
 
 
-def on_executors(spark: Any) -> RunJobs:  # noqa: ANN401 - a SparkSession, which need not be there
-    def run(jobs: list[BucketJob]) -> list[BucketFile]:
-        if not jobs:
+class SparkExecutors:
+    def __init__(self, spark: Any) -> None:  # noqa: ANN401 - a SparkSession
+        self._context = spark.sparkContext
+
+    @property
+    def parallelism(self) -> int:
+        return max(1, int(self._context.defaultParallelism))
+
+    def run(self, work: Callable[[Job], Done], jobs: Sequence[Job]) -> list[Done]:
+        found: dict[int, Done] = {}
+        for left in reversed(range(_ATTEMPTS)):
+            numbers = [number for number in range(len(jobs)) if number not in found]
+            failures: list[TaskFailure] = []
+            for number, outcome in self._collected(work, jobs, numbers):
+                if isinstance(outcome, TaskFailure):
+                    failures.append(outcome)
+                else:
+                    found[number] = outcome
+            if not failures:
+                break
+            # One that cannot pass is the one to tell.
+            worst = min(failures, key=lambda each: each.retriable)
+            if not left or not worst.retriable:
+                raise worst.error()
+            logger.warning("%d of %d jobs are repeated: %s", len(failures), len(jobs), worst)
+        return [found[number] for number in range(len(jobs))]
+
+    def _collected(
+        self, work: Callable[[Job], Done], jobs: Sequence[Job], numbers: list[int]
+    ) -> list[tuple[int, Any]]:
+        if not numbers:
             return []
-        found = spark.sparkContext.parallelize(jobs, len(jobs)).map(rewrite_bucket).collect()
-        return [BucketFile(*each) for each in found]
-
-    return run
+        some = [(number, jobs[number]) for number in numbers]
+        told = ReturnedFailures(work=work)
+        for left in reversed(range(_STARTS)):
+            try:
+                spread = self._context.parallelize(some, len(some))
+                outcomes = spread.map(lambda pair: (pair[0], told(pair[1]))).collect()
+                return list(outcomes)
+            except Exception as error:
+                if not left or _NOT_STARTED not in str(error):
+                    raise
+                logger.warning("a Python process of Spark did not start in time; again")
+        raise AssertionError("the last attempt returns or raises")

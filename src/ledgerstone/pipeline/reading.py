@@ -1,7 +1,6 @@
-"""Reads a topic as changes, through Spark: as a stream or a batch. Shell.
+"""Reads the latest records of a topic as changes, through Spark: for a comparison. Shell.
 
-The reader folds records, so a micro-batch has one change per key; a history needs every record.
-Spark's Python workers decode them.
+The reader folds records; Spark's Python workers decode them.
 """
 
 import json
@@ -16,14 +15,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from ledgerstone.pipeline.avro_registry import registered_schema
 from ledgerstone.pipeline.changes import RECORD_COLUMNS, ToChanges, changes_decoder
 from ledgerstone.pipeline.connecting import security_options
-from ledgerstone.pipeline.definition import Deletes, Pipeline, Source
+from ledgerstone.pipeline.definition import Pipeline, Source
 from ledgerstone.pipeline.layout import layout_of
-from ledgerstone.spark.offsets import to_json
-from ledgerstone.types import TopicPartition
 
 FORMAT: Final = "ledgerstone"
 RECORD_SCHEMA: Final = "key binary, value binary, partition int, offset bigint, timestamp timestamp"
-EARLIEST: Final = -2
 _CHANGE: Final = "change"
 
 
@@ -35,26 +31,6 @@ def common_options(source: Source) -> dict[str, str]:
         "kafka.isolation.level": source.isolation,
         "failOnDataLoss": str(source.fail_on_data_loss).lower(),
     }
-
-
-def offsets_text(topic: str, offsets: dict[int, int]) -> str:
-    return json.dumps(to_json({TopicPartition(topic, each): at for each, at in offsets.items()}))
-
-
-def change_stream(spark: SparkSession, pipeline: Pipeline, starting: dict[int, int]) -> DataFrame:
-    source = pipeline.source
-    options = {
-        **common_options(source),
-        "startingOffsets": offsets_text(source.topic, starting),
-        "maxOffsetsPerTrigger": str(source.max_offsets_per_batch),
-        "maxBytesPerTrigger": str(source.max_bytes_per_batch),
-        # The run checks these itself, by the table's position and not by the query's.
-        "onMissedTombstones": "ignore",
-    }
-    if pipeline.target.deletes is not Deletes.HISTORY:
-        options["fold"] = "latest"
-    stream = spark.readStream.format(FORMAT).schema(RECORD_SCHEMA).options(**options).load()
-    return as_changes(stream, pipeline)
 
 
 def latest_changes(spark: SparkSession, pipeline: Pipeline, partitions: Sequence[int]) -> DataFrame:

@@ -43,6 +43,7 @@ class RunStatus:
     bad: int = 0
     upserts: int = 0
     deletes: int = 0
+    lag: int = 0  # offsets behind the last batch, as far as they were known then
     reconciled: int = 0  # rows whose tombstone was missed, deleted all the same
     positions: Positions = field(default_factory=dict)
     error: str | None = None

@@ -1,6 +1,6 @@
 """Writes records, and how far they reach, in one transaction. Shell over a `Client`.
 
-The note is the committed offset of a group of the same name. A run that was killed before the
+The note is the committed offset of a group. A run that was killed before the
 transaction was committed has written nothing that readers see; after one that was killed later, the
 next run finds the note and does not write again. A newer run fences an older one that still lives.
 """
@@ -21,9 +21,10 @@ _RECORDS_AT_ONCE: Final = 5_000
 class WriterOnce:
     """One at a time for each name; a second one fences the first."""
 
-    def __init__(self, client: Client, name: str) -> None:
+    def __init__(self, client: Client, name: str, group: str | None = None) -> None:
+        """Notes are in `group`, by default of the same name; several writers may share one."""
         self._client = client
-        self._name = name
+        self._name = name if group is None else group
         self._producer = TransactionalProducer(client, name)
 
     def noted(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:

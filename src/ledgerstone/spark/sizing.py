@@ -29,7 +29,10 @@ class SizeSample(NamedTuple):
 
 
 def shares(samples: Mapping[TopicPartition, SizeSample], end: Offsets, max_bytes: int) -> Offsets:
-    """The bytes for each partition: what it needs, if that is little; else an equal share."""
+    """The bytes for each partition: what it needs, if that is little; else an equal share.
+
+    Needs are guesses from one sample. What nobody needs is shared out too, so that a backlog that
+    is small as a whole is not cut where it is denser than the sample."""
     needs = {
         each: sample.density * (end[each] - sample.start_offset) for each, sample in samples.items()
     }
@@ -39,7 +42,8 @@ def shares(samples: Mapping[TopicPartition, SizeSample], end: Offsets, max_bytes
         fair = left / (len(needs) - taken)
         found[each] = int(min(needs[each], fair)) + 1
         left -= min(needs[each], fair)
-    return found
+    spare = int(left) // max(len(found), 1)
+    return {each: size + max(spare, 0) for each, size in found.items()}
 
 
 def places(sample: SizeSample, end_offset: int, share_bytes: int) -> list[int]:

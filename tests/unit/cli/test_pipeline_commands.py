@@ -42,7 +42,7 @@ def test_bad_definition_is_one_line_that_names_the_key(definition: Path) -> None
     done = pipeline("validate", str(definition))
 
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == ("ledgerstone: every: 5: expected a duration like 500ms, 10s or 5m\n")
+    assert done.stderr == ("ledgerstone: every: 5: expected a duration like 500ms, 10s, 5m or 7d\n")
 
 
 def test_good_definition_is_explained(definition: Path) -> None:

@@ -1,6 +1,6 @@
 """From records to changes, and what of them goes into the table."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -16,8 +16,15 @@ from ledgerstone.pipeline.changes import not_yet_applied, one_per_key, positions
 from ledgerstone.pipeline.definition import OnBadRecord, Pipeline
 from ledgerstone.pipeline.errors import RecordRefused
 from ledgerstone.pipeline.layout import layout_of
+from ledgerstone.pipeline.tables.leaves import Incoming
 from ledgerstone.pipeline.tables.merging import merged
-from ledgerstone.pipeline.tables.target import Applied, Followed
+from ledgerstone.pipeline.tables.target import (
+    Applied,
+    BatchStage,
+    Followed,
+    Staged,
+    TableTarget,
+)
 from tests.kit.table_model import Record, changes_of, text_pipeline
 
 PIPELINE = text_pipeline("sqlite", "unused")
@@ -89,7 +96,30 @@ def test_checksum_is_that_of_the_documentation() -> None:
     assert f"{checksum(keys, values):032x}" == "41ea4945fd45a2507effd121ebcfcae2"
 
 
-class MemoryTable:
+class MemoryStage:
+    """Is its own sink."""
+
+    def __init__(self) -> None:
+        self.changes: list[pa.Table] = []
+
+    def unfit(self, changes: pa.Table) -> dict[int, str]:
+        said = changes.column("said").to_pylist()
+        return {row: "unfit" for row, each in enumerate(said) if each == "refused"}
+
+    def open(self) -> "MemoryStage":
+        return self
+
+    def add(self, changes: pa.Table) -> None:
+        self.changes.append(changes)
+
+    def finish(self) -> Staged:
+        return Staged("", (), sum(each.num_rows for each in self.changes), 0)
+
+    def abandon(self) -> None:
+        raise NotImplementedError
+
+
+class MemoryTable(TableTarget):
     """A target that keeps its rows in memory, and refuses a value."""
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -110,18 +140,30 @@ class MemoryTable:
     def positions(self) -> dict[int, int]:
         return dict(self.at)
 
-    def unfit(self, changes: pa.Table) -> dict[int, str]:
-        said = changes.column("said").to_pylist()
-        return {row: "unfit" for row, each in enumerate(said) if each == "refused"}
+    def stage(self, incoming: Incoming) -> "MemoryStage":
+        del incoming
+        return MemoryStage()
 
-    def apply(self, changes: pa.Table, positions: Mapping[int, int]) -> Applied:
-        self.table = merged(self.table, changes, self._layout)
+    def apply_staged(
+        self,
+        stage: BatchStage,
+        staged: Sequence[Staged],
+        positions: Mapping[int, int],
+        *,
+        forced: bool = False,
+    ) -> Applied:
+        assert isinstance(stage, MemoryStage)
+        for changes in stage.changes:
+            self.table = merged(self.table, changes, self._layout, forced=forced)
         self.at |= positions
         self.writes += 1
-        return Applied(upserts=changes.num_rows, deletes=0)
+        return Applied(upserts=sum(each.upserts for each in staged), deletes=0)
 
-    def repair(self, changes: pa.Table) -> Applied:
-        raise NotImplementedError
+    def drop_staged(self) -> None:
+        """Nothing is left behind."""
+
+    def tidy(self) -> None:
+        """There are no past versions."""
 
     def rows(self) -> Iterator[pa.Table]:
         return iter([self.table])

@@ -26,7 +26,7 @@ from ledgerstone.pipeline.state.comparing import compare
 from ledgerstone.pipeline.tables.opening import open_target
 from tests.kit.table_model import Record, changes_of
 
-TARGETS = ("sqlite", "parquet", "delta", "delta-bulk", "postgres")
+TARGETS = ("sqlite", "parquet", "delta", "postgres")
 COLUMNS = {
     "paid": "decimal(38,10)",
     "born": "date",
@@ -57,9 +57,7 @@ def location(request: pytest.FixtureRequest, tmp_path: Path, target: str) -> str
 
 def pipeline_of(target: str, location: str, key: dict[str, Any] | None = None) -> Pipeline:
     where = "connection" if target == "postgres" else "path"
-    table: dict[str, Any] = {"type": target.removesuffix("-bulk"), where: location}
-    if target == "delta-bulk":
-        table["bulk_rows"] = 1
+    table: dict[str, Any] = {"type": target, where: location}
     return define(
         {
             "name": "typed",

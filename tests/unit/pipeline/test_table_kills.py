@@ -13,7 +13,6 @@ TABLES: dict[str, dict[str, Any]] = {
     "sqlite": {},
     "parquet": {"buckets": 2},
     "delta": {"buckets": 2},
-    "delta-bulk": {"buckets": 2, "bulk_rows": 1},
     "postgres": {},
 }
 

@@ -21,7 +21,7 @@ from ledgerstone.pipeline.tables.sqlite import SqliteTable
 from ledgerstone.pipeline.tables.target import Followed, TableTarget
 from tests.kit.table_model import Record, changes_of, expected_rows, table_rows, text_pipeline
 
-TARGETS = ("sqlite", "parquet", "delta", "delta-bulk", "postgres")
+TARGETS = ("sqlite", "parquet", "delta", "postgres")
 
 
 @pytest.fixture
@@ -32,9 +32,7 @@ def location(request: pytest.FixtureRequest, tmp_path: Path, target: str) -> str
 
 
 def pipeline_of(target: str, location: str, deletes: str = "hard", **table: Any) -> Pipeline:
-    if target.startswith("delta"):
-        table |= {"buckets": 3, "bulk_rows": 1 if target == "delta-bulk" else 1_000_000}
-    return text_pipeline(target.removesuffix("-bulk"), location, deletes, **table)
+    return text_pipeline(target, location, deletes, **table)
 
 
 @contextmanager
@@ -87,7 +85,7 @@ def test_table_follows_the_topic(target: str, location: str, deletes: str) -> No
 
 
 def test_files_of_several_mebibytes_reach_delta(tmp_path: Path) -> None:
-    pipeline = pipeline_of("delta-bulk", str(tmp_path / "table"))
+    pipeline = pipeline_of("delta", str(tmp_path / "table"))
     dice = random.Random(7)
     records = [
         Record(0, at, b"k%d" % at, dice.randbytes(1 << 19).hex().encode(), at + 1)

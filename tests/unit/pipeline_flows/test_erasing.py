@@ -27,6 +27,8 @@ from ledgerstone.pipeline.erasing import purge, report, search
 from ledgerstone.pipeline.erasing_files import FileVerdict, Finding, holds_bytes, search_directory
 from ledgerstone.pipeline.erasing_key import WantedKey
 from ledgerstone.pipeline.errors import PipelineError
+from ledgerstone.pipeline.status import held
+from ledgerstone.pipeline.tables.leaves import Incoming
 from ledgerstone.pipeline.tables.opening import open_target
 from ledgerstone.pipeline.verifying import verifier
 from ledgerstone.server.effects import AskVerifier
@@ -130,10 +132,12 @@ def test_a_delete_is_enough_where_files_are_rewritten(
 def test_statistics_in_deltas_log_are_found_after_the_files_are_gone(tmp_path: Path) -> None:
     pipeline = pipeline_at(tmp_path, "delta", str(tmp_path / "table"))
     written(pipeline)
-    apply(pipeline, Record(0, 101, KEY, None, 6_000))
 
     from deltalake import DeltaTable
 
+    # Our own commits have no statistics; those of other writers do.
+    DeltaTable(pipeline.target.location).update(updates={"said": "'by another'"})
+    apply(pipeline, Record(0, 101, KEY, None, 6_000))
     table = DeltaTable(pipeline.target.location)
     table.vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
     found = table_finding(search(pipeline, KEY))
@@ -344,3 +348,34 @@ def test_a_refused_report_is_an_error(api: Api) -> None:
 
     with pytest.raises(PipelineError, match="ER-1: 404"):
         report(api.address, "ER-1", [finding], verifier="pipelines", group="people")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_a_batch_left_behind_is_found_and_purged(
+    tmp_path: Path, location: str, target: str
+) -> None:
+    pipeline = pipeline_at(tmp_path, target, location)
+    apply(pipeline, Record(0, 0, b"other@example.com", b"v", 1))
+    table = open_target(pipeline)
+    # As a task does whose driver dies before the commit.
+    changes = changes_of(pipeline, [Record(0, 1, KEY, b"v", 2)])
+    sink = table.stage(Incoming(1, 1)).open()
+    sink.add(changes)
+    sink.finish()
+    table.close()
+
+    before = {each.verdict for each in search(pipeline, KEY)}
+    after = purge(pipeline, KEY)
+
+    assert FileVerdict.RESIDUE in before
+    assert {each.verdict for each in after} == {FileVerdict.CLEAN}, after
+
+
+def test_purge_is_refused_while_the_pipeline_runs(tmp_path: Path) -> None:
+    pipeline = pipeline_at(tmp_path, "sqlite", str(tmp_path / "table"))
+
+    with (
+        held(Path(pipeline.work)),
+        pytest.raises(PipelineError, match="another process works on this pipeline"),
+    ):
+        purge(pipeline, KEY)

@@ -91,3 +91,13 @@ def test_what_a_partition_does_not_need_is_left_to_the_others() -> None:
     found = shares(samples, end, 9_001_000)
 
     assert found == {P[0]: 1_001, P[1]: 4_500_001, P[2]: 4_500_001}
+
+
+def test_backlog_that_fits_as_a_whole_is_not_cut_where_it_is_denser() -> None:
+    log = Log([(100, 100 * 100)] * 50 + [(100, 100 * 110)] * 50)
+    first = log.look(0)
+
+    (share,) = shares({P[0]: first}, {P[0]: log.end}, 64 * _MIB).values()
+
+    assert log.planned(share)[0] == log.end
+    assert sum(shares(dict.fromkeys(P, first), dict.fromkeys(P, 10**9), _MIB).values()) <= _MIB + 4

@@ -11,6 +11,7 @@ from ledgerstone.client.isolation_level import IsolationLevel
 from ledgerstone.dataclasses import dataclass
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.state.erasures import ErasureTombstone, untold_to
+from ledgerstone.pipeline.state.folding import RowFacts
 from ledgerstone.pipeline.state.jobs import PartitionDone, PartitionJob, RunJobs
 from ledgerstone.pipeline.state.manifest import (
     MANIFEST,
@@ -24,6 +25,7 @@ from ledgerstone.uuid_text import uuid_to_text
 
 _NAME: Final = "snapshot-{:08d}"
 _MAKING: Final = "making-"
+_DROPPING: Final = "dropping-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +58,18 @@ def snapshots_in(directory: Path) -> list[Path]:
     return sorted(directory.glob("snapshot-*"))
 
 
+def drop_older(directory: Path, keep: int) -> list[str]:
+    """Removes all but the newest; returns their names."""
+    gone = snapshots_in(directory)[:-keep]
+    for path in gone:
+        # Whatever dies in between, a snapshot with a number is complete.
+        away = path.with_name(f"{_DROPPING}{path.name}")
+        path.rename(away)
+    for away in sorted(directory.glob(f"{_DROPPING}*")):
+        shutil.rmtree(away, ignore_errors=True)
+    return [path.name for path in gone]
+
+
 class SnapshotMaking:
     """One snapshot on its way."""
 
@@ -86,15 +100,45 @@ class SnapshotMaking:
         is_restore: bool = False,
         include_forgotten: bool = False,
     ) -> dict[int, PartitionDone]:
-        jobs = [
-            self._job(each, ends, is_restore=is_restore, include_forgotten=include_forgotten)
-            for each in bounds
-        ]
         try:
-            return {each.partition: each for each in run_jobs(jobs)}
+            # A restore looks at each key again: it may have been erased.
+            done = {} if is_restore else self._unchanged(ends)
+            jobs = [
+                self._job(each, ends, is_restore=is_restore, include_forgotten=include_forgotten)
+                for each in bounds
+                if each.partition.partition not in done
+            ]
+            return done | {each.partition: each for each in run_jobs(jobs)}
         except BaseException:
             shutil.rmtree(self._at, ignore_errors=True)
             raise
+
+    def _unchanged(self, ends: dict[int, int]) -> dict[int, PartitionDone]:
+        """Partitions without a new offset; their files are those of the last snapshot."""
+        done = {}
+        for before in () if self._before is None else self._before.partitions:
+            if self._older is None or ends.get(before.partition) != before.next_offset:
+                continue
+            file = self._at / _file_name(before.partition)
+            try:
+                file.hardlink_to(self._older / before.file)
+            except OSError:  # Not every file system has links.
+                shutil.copyfile(self._older / before.file, file)
+            facts = RowFacts(
+                live_keys=before.live_keys,
+                deleted_keys=before.deleted_keys,
+                checksum=before.checksum,
+            )
+            done[before.partition] = PartitionDone(
+                partition=before.partition,
+                facts=facts,
+                records_read=0,
+                missing=0,
+                erased=0,
+                forgotten=0,
+                file_bytes=before.file_bytes,
+            )
+        return done
 
     def _job(
         self,

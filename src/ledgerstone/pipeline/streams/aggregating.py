@@ -22,7 +22,6 @@ from ledgerstone.client.producer import NewRecord, Producer, ProducerConfig
 from ledgerstone.client.txn_errors import TransactionError
 from ledgerstone.dataclasses import dataclass, replace
 from ledgerstone.pipeline.connecting import connect_to
-from ledgerstone.pipeline.definition_reading import DEFAULT_BATCH_BYTES, DEFAULT_BATCH_OFFSETS
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.streams.frames import Topic, ktable_changes
 from ledgerstone.pipeline.streams.measures import Measure, measure_of, object_text, stored
@@ -32,6 +31,9 @@ from ledgerstone.types import TopicPartition
 from ledgerstone.uuid_text import uuid_to_text
 
 _RECORDS_AT_ONCE: Final = 5_000
+# Of the driver's default of 1 GiB, which holds a micro-batch more than once on its way.
+_BATCH_OFFSETS: Final = 500_000
+_BATCH_BYTES: Final = 64 << 20
 
 Publish = Callable[[Sequence[tuple[bytes, bytes | None]]], None]
 
@@ -108,8 +110,8 @@ def definition_of(grouped: GroupedTable, changes: DataFrame) -> str:
 def _limited(topic: Topic) -> Topic:
     """A micro-batch comes to the driver: without a limit the first one is the whole topic."""
     limits = {
-        "maxOffsetsPerTrigger": str(DEFAULT_BATCH_OFFSETS),
-        "maxBytesPerTrigger": str(DEFAULT_BATCH_BYTES),
+        "maxOffsetsPerTrigger": str(_BATCH_OFFSETS),
+        "maxBytesPerTrigger": str(_BATCH_BYTES),
     }
     return replace(topic, options={**limits, **topic.options})
 

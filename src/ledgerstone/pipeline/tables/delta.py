@@ -1,48 +1,51 @@
-"""A Delta table, written by delta-rs: no jar, and readable by everything. Shell.
+"""A Delta table, committed by delta-rs: no jar, and readable by everything. Shell.
 
-Few changes are merged. Many go the other way: buckets of the table, by a hash of the key, are
-rewritten as files, by Spark's executors where there are some, and one commit swaps them in. Either
-way the positions are application transactions in the same commit: one per partition, whose version
-is the next offset.
+Rows lie in files by a hash of their key, which is the partition column `_bucket`. The executors
+rewrite the files that hold keys of a batch; the driver's commit swaps them in and has no row. The
+positions are application transactions in the same commit: one per partition, whose version is the
+next offset. Files that no commit names are not part of a Delta table.
 """
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
-from deltalake.transaction import CommitProperties, Transaction
+from deltalake.transaction import AddAction, CommitProperties, Transaction
 
-from ledgerstone.pipeline.definition import Deletes
 from ledgerstone.pipeline.errors import PipelineError
-from ledgerstone.pipeline.layout import (
-    DELETED,
-    DELETED_AT,
-    OFFSET,
-    PARTITION,
-    TIMESTAMP,
-    VALID_TO,
-    Layout,
+from ledgerstone.pipeline.layout import Layout
+from ledgerstone.pipeline.tables.file_area import STAGING, FileArea
+from ledgerstone.pipeline.tables.group_merging import LeafBatch
+from ledgerstone.pipeline.tables.leaves import ROOT, Incoming, LeafFile
+from ledgerstone.pipeline.tables.shards import ShardStage
+from ledgerstone.pipeline.tables.target import (
+    Applied,
+    BatchStage,
+    Executors,
+    Followed,
+    InProcess,
+    Positions,
+    Staged,
+    TableTarget,
 )
-from ledgerstone.pipeline.tables import sql
-from ledgerstone.pipeline.tables.delta_buckets import BUCKET, RunJobs, rewrite_buckets, run_here
-from ledgerstone.pipeline.tables.history import versions_of
-from ledgerstone.pipeline.tables.merging import bucket_numbers
-from ledgerstone.pipeline.tables.target import Applied, Followed, Positions, applied
 
+BUCKET: Final = "_bucket"
 _ROWS_AT_ONCE: Final = 1 << 16
 # A topic has at most as many partitions as we ask the table about.
 _MAX_PARTITIONS: Final = 100_000
-_CLOSES: Final = "_closes"
 # Properties of the table.
-_BUCKETS: Final = "ledgerstone.buckets"
+_BUCKETS: Final = "ledgerstone.buckets"  # of tables whose number of files was fixed
 _TOPIC: Final = "ledgerstone.topic"
 _TOPIC_ID: Final = "ledgerstone.topic.id"
+_HOUR_MS: Final = 3_600_000
+DEFAULT_RETENTION_MS: Final = 7 * 24 * _HOUR_MS
 
 
-class DeltaTarget:
+class DeltaTarget(TableTarget):
     def __init__(
         self,
         uri: str,
@@ -50,17 +53,19 @@ class DeltaTarget:
         topic: str,
         layout: Layout,
         *,
-        buckets: int = 1,
-        bulk_rows: int = 200_000,
-        run_jobs: RunJobs = run_here,
+        buckets: int = 1024,
+        retention_ms: int = DEFAULT_RETENTION_MS,
+        executors: Executors | None = None,
     ) -> None:
         self._uri = uri
+        self._area = FileArea(root=uri)
         self._app = f"ledgerstone/{app}/{topic}"
         self._layout = layout
         self._buckets = buckets
-        self._bulk_rows = bulk_rows
-        self._run_jobs = run_jobs
+        self._retention_ms = retention_ms
+        self._executors = executors or InProcess()
         self._table: DeltaTable | None = None
+        self._batch: LeafBatch | None = None
 
     @property
     def _schema(self) -> pa.Schema:
@@ -68,13 +73,12 @@ class DeltaTarget:
 
     def prepare(self) -> None:
         if not DeltaTable.is_deltatable(self._uri):
-            if "://" not in self._uri:
+            if self._area.is_local:
                 Path(self._uri).mkdir(parents=True, exist_ok=True)
             DeltaTable.create(
                 self._uri,
                 self._schema,
                 partition_by=[BUCKET],
-                configuration={_BUCKETS: str(self._buckets)},
                 raise_if_key_not_exists=False,
             )
         table = self._current()
@@ -84,8 +88,12 @@ class DeltaTarget:
                 f"the Delta table {self._uri} has columns {', '.join(found)}, "
                 f"and the definition says {', '.join(self._schema.names)}"
             )
-        said = table.metadata().configuration.get(_BUCKETS)
-        self._buckets = int(said) if said else self._buckets
+        if table.metadata().configuration.get(_BUCKETS, "1") != "1":
+            raise PipelineError(
+                f"the Delta table {self._uri} has a fixed number of buckets, as tables of an "
+                "earlier version had. Remove the directory and run again"
+            )
+        self.drop_staged()
 
     def _current(self) -> DeltaTable:
         if self._table is None:
@@ -125,94 +133,64 @@ class DeltaTarget:
             app_transactions=[*told, Transaction(f"{self._app}/partitions", count)]
         )
 
-    def unfit(self, changes: pa.Table) -> dict[int, str]:
-        return {}
+    def _files(self) -> list[LeafFile]:
+        actions: Any = pa.table(self._current().get_add_actions(flatten=True))
+        names = ("path", f"partition.{BUCKET}", "num_records", "size_bytes")
+        columns = [actions.column(name).to_pylist() for name in names]
+        return [
+            # Zero is the only bucket of a table that was made when their number was fixed.
+            LeafFile(int(leaf) or ROOT, path, int(rows or 0), int(size))
+            for path, leaf, rows, size in zip(*columns, strict=True)
+        ]
 
-    def apply(self, changes: pa.Table, positions: Mapping[int, int]) -> Applied:
-        return self._write(changes, positions, forced=False)
+    def stage(self, incoming: Incoming) -> ShardStage:
+        self._batch = LeafBatch(
+            self._area,
+            self._layout,
+            self._files(),
+            incoming,
+            self._executors,
+            most_leaves=self._buckets,
+        )
+        return self._batch.stage
 
-    def repair(self, changes: pa.Table) -> Applied:
-        return self._write(changes, {}, forced=True)
-
-    def _write(self, changes: pa.Table, positions: Mapping[int, int], *, forced: bool) -> Applied:
+    def apply_staged(
+        self,
+        stage: BatchStage,
+        staged: Sequence[Staged],
+        positions: Mapping[int, int],
+        *,
+        forced: bool = False,
+    ) -> Applied:
+        assert self._batch is not None, "nothing was staged"
+        assert self._batch.stage is stage, "another batch's stage"
         table, commit = self._current(), self._commit(positions)
-        numbers = bucket_numbers(changes, self._layout, self._buckets)
-        placed = changes.append_column(BUCKET, numbers)
+        done = self._batch.rewrite(staged, forced=forced, directory=f"{BUCKET}={{leaf}}/")
         try:
-            if changes.num_rows >= self._bulk_rows or not changes.num_rows:
-                rewrite_buckets(
-                    table, placed, self._layout, commit, forced=forced, run_jobs=self._run_jobs
-                )
-            elif self._layout.deletes is Deletes.HISTORY:
-                self._merge_versions(table, placed, commit)
-            else:
-                self._merge(table, placed, commit, forced=forced)
+            _swap(table, done.replaced, done.written, self._schema, commit)
+            version = self._current().version()
         except (DeltaError, OSError) as error:
             self._table = None
             raise PipelineError(f"the Delta table {self._uri}: {error}") from error
-        return applied(changes, self._current().version())
+        self._area.drop(self._batch.stage.directory)
+        return Applied(upserts=done.applied.upserts, deletes=done.applied.deletes, version=version)
 
-    def _merge(
-        self, table: DeltaTable, changes: pa.Table, commit: CommitProperties, *, forced: bool
-    ) -> None:
-        layout = self._layout
-        columns = [*layout.key_names, *layout.content_names, BUCKET]
-        source = changes.select([*columns, DELETED])
-        sets = {sql.quoted(name): f"s.{sql.quoted(name)}" for name in columns}
-        unknown = {**sets, sql.quoted(DELETED_AT): f"s.{sql.quoted(TIMESTAMP)}"}
-        guard = "" if forced else f" AND {sql.is_newer()}"
-        deleted = f"s.{sql.quoted(DELETED)}"
-        merger = table.merge(
-            source,
-            f"{sql.same([BUCKET, *layout.key_names])}",
-            source_alias="s",
-            target_alias="t",
-            commit_properties=commit,
-        )
-        if layout.deletes is Deletes.SOFT:
-            ended = {sql.quoted(n): f"s.{sql.quoted(n)}" for n in (PARTITION, OFFSET, TIMESTAMP)}
-            ended[sql.quoted(DELETED_AT)] = f"s.{sql.quoted(TIMESTAMP)}"
-            sets[sql.quoted(DELETED_AT)] = "NULL"
-            merger = merger.when_matched_update(ended, predicate=f"{deleted}{guard}")
-            # A key without a row gets one: that it was deleted is known all the same.
-            merger = merger.when_not_matched_insert(unknown, predicate=deleted)
-        else:
-            merger = merger.when_matched_delete(predicate=f"{deleted}{guard}")
-        merger.when_matched_update(sets, predicate=f"NOT {deleted}{guard}").when_not_matched_insert(
-            sets, predicate=f"NOT {deleted}"
-        ).execute()
+    def drop_staged(self) -> None:
+        self._area.drop(STAGING)
 
-    def _merge_versions(
-        self, table: DeltaTable, changes: pa.Table, commit: CommitProperties
-    ) -> None:
-        """Open rows end and new ones begin in one merge: what closes and what is new are rows of
-        one source, told apart by a flag."""
-        layout = self._layout
-        versions = versions_of(changes, layout)
-        closed = versions.closed.append_column(
-            VALID_TO, versions.closed.column(TIMESTAMP)
-        ).append_column(_CLOSES, pa.array([True] * versions.closed.num_rows, pa.bool_()))
-        new = versions.new.append_column(_CLOSES, pa.array([False] * versions.new.num_rows))
-        source = pa.concat_tables([new, closed], promote_options="default")
-        source = source.append_column(BUCKET, bucket_numbers(source, layout, self._buckets))
-        timeline = [BUCKET, *layout.key_names, PARTITION]
-        closes, valid_to = f"s.{sql.quoted(_CLOSES)}", sql.quoted(VALID_TO)
-        at = sql.quoted(OFFSET)
-        # An open row ends; a version that is there already matches itself and stays.
-        matches = (
-            f"{sql.same(timeline)} AND (({closes} AND t.{valid_to} IS NULL AND t.{at} < s.{at}) "
-            f"OR (NOT {closes} AND t.{at} = s.{at}))"
-        )
-        inserted = {sql.quoted(name): f"s.{sql.quoted(name)}" for name in [*layout.types, BUCKET]}
-        table.merge(
-            source,
-            matches,
-            source_alias="s",
-            target_alias="t",
-            commit_properties=commit,
-        ).when_matched_update(
-            {valid_to: f"s.{valid_to}"}, predicate=closes
-        ).when_not_matched_insert(inserted, predicate=f"NOT {closes}").execute()
+    def tidy(self) -> None:
+        """Files that no version within the retention has, those of dead runs among them."""
+        try:
+            self._current().vacuum(
+                # Whole hours, at least as many as were asked for.
+                -(-self._retention_ms // _HOUR_MS),
+                dry_run=False,
+                enforce_retention_duration=False,
+                full=True,
+            )
+        except (DeltaError, OSError) as error:
+            self._table = None
+            raise PipelineError(f"the Delta table {self._uri}: {error}") from error
 
     def rows(self) -> Iterator[pa.Table]:
         names = self._layout.table_schema.names
@@ -223,3 +201,38 @@ class DeltaTarget:
 
     def close(self) -> None:
         self._table = None
+
+
+def _swap(
+    table: DeltaTable,
+    replaced: Sequence[LeafFile],
+    written: Sequence[LeafFile],
+    schema: pa.Schema,
+    commit: CommitProperties,
+) -> None:
+    # Without a bucket nothing is swapped, and only the positions are told.
+    buckets = {_bucket_of(each) for each in replaced} | {str(each.leaf) for each in written}
+    table.create_write_transaction(
+        [_add(each) for each in written],
+        mode="overwrite" if buckets else "append",
+        schema=schema,
+        partition_by=[BUCKET],
+        partition_filters=[(BUCKET, "in", sorted(buckets))] if buckets else None,
+        commit_properties=commit,
+    )
+
+
+def _bucket_of(file: LeafFile) -> str:
+    """As the table has it: the path says it."""
+    return "0" if file.path.startswith(f"{BUCKET}=0/") else str(file.leaf)
+
+
+def _add(file: LeafFile) -> AddAction:
+    return AddAction(
+        path=file.path,
+        size=file.size_bytes,
+        partition_values={BUCKET: str(file.leaf)},
+        modification_time=0,
+        data_change=True,
+        stats=json.dumps({"numRecords": file.rows}),
+    )

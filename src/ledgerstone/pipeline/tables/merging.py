@@ -5,8 +5,10 @@ The databases do the same in SQL; the tests compare them with this.
 
 from collections.abc import Mapping
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from ledgerstone.pipeline.canonical import cells_of, pair_hashes
 from ledgerstone.pipeline.definition import Deletes
@@ -28,17 +30,22 @@ def merged(rows: pa.Table, changes: pa.Table, layout: Layout, *, forced: bool = 
     Stale changes are left out; `forced` ones win whatever their offset."""
     if layout.deletes is Deletes.HISTORY:
         return _with_versions(rows, changes, layout)
-    cells, old_cells = cells_of(changes, layout.key_names), cells_of(rows, layout.key_names)
-    place = pc.index_in(cells, value_set=old_cells)
-    fresh = pa.scalar(True) if forced else pc.fill_null(_is_newer(changes, rows.take(place)), True)
-    applied = changes.filter(fresh) if not forced else changes
-    deletes = applied.column(DELETED)
-    touched = pc.is_in(old_cells, value_set=cells_of(applied, layout.key_names))
-    left = rows.filter(pc.invert(touched))
-    upserts = _as_rows(applied.filter(pc.invert(deletes)), layout)
+    if not rows.num_rows:
+        place = pa.nulls(changes.num_rows, pa.int32())
+    else:
+        cells, old_cells = cells_of(changes, layout.key_names), cells_of(rows, layout.key_names)
+        place = pc.index_in(cells, value_set=old_cells)
+    if not forced and place.null_count < len(place):
+        fresh = pc.fill_null(_is_newer(changes, rows.take(place)), True)
+        changes, place = changes.filter(fresh), place.filter(fresh)
+    deletes = changes.column(DELETED)
+    stays = np.ones(rows.num_rows, np.bool_)
+    stays[place.drop_null().to_numpy(zero_copy_only=False)] = False
+    left = rows if stays.all() else rows.filter(pa.array(stays))
+    upserts = _as_rows(changes.filter(pc.invert(deletes)), layout)
     if layout.deletes is Deletes.HARD:
         return pa.concat_tables([left, upserts])
-    ended = _ended(rows, applied.filter(deletes), layout)
+    ended = _ended(rows, changes.filter(deletes), place.filter(deletes), layout)
     return pa.concat_tables([left, upserts, ended])
 
 
@@ -60,12 +67,11 @@ def _as_rows(upserts: pa.Table, layout: Layout) -> pa.Table:
     return upserts.select(layout.table_schema.names).cast(layout.table_schema)
 
 
-def _ended(rows: pa.Table, deletes: pa.Table, layout: Layout) -> pa.Table:
+def _ended(rows: pa.Table, deletes: pa.Table, place: pa.Array, layout: Layout) -> pa.Table:
     """Rows that are deleted softly: they keep their content, and say when and by which record.
 
-    A key that had no row gets one without content: that it was deleted is known all the same."""
-    cells = cells_of(deletes, layout.key_names)
-    place = pc.index_in(cells, value_set=cells_of(rows, layout.key_names))
+    A key that had no row gets one without content: that it was deleted is known all the same.
+    `place` says which row each delete is of."""
     known = place.is_valid()
     old, by = rows.take(place.filter(known)), deletes.filter(known)
     unknown = deletes.filter(pc.invert(known))
@@ -99,8 +105,13 @@ def _with_versions(rows: pa.Table, changes: pa.Table, layout: Layout) -> pa.Tabl
     return pa.concat_tables([closed, versions.new.filter(pc.invert(is_known))])
 
 
-def bucket_numbers(table: pa.Table, layout: Layout, buckets: int) -> pa.Array:
-    """Which of `buckets` files each row belongs to, by its key alone."""
+def key_hashes(table: pa.Table, layout: Layout) -> NDArray[np.uint64]:
+    """Of each row, by its key alone."""
     cells = cells_of(table, layout.key_names)
-    low = pair_hashes(cells, pc.binary_slice(cells, 0, 0)).low
-    return pa.array(low % buckets).cast(pa.int32())
+    low: NDArray[np.uint64] = pair_hashes(cells, pc.binary_slice(cells, 0, 0)).low
+    return low.view(np.uint64)
+
+
+def bucket_numbers(table: pa.Table, layout: Layout, buckets: int) -> pa.Array:
+    """Which of `buckets` parts each row belongs to."""
+    return pa.array(key_hashes(table, layout) % np.uint64(buckets)).cast(pa.int32())

@@ -7,7 +7,7 @@ from pathlib import Path
 from ledgerstone.pipeline.definition import Pipeline, TargetType
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import layout_of
-from ledgerstone.pipeline.tables.target import Positions, TableTarget
+from ledgerstone.pipeline.tables.target import Executors, InProcess, Positions, TableTarget
 
 _EXTRA = "is not installed: in the checkout, pip install '.[lake]'"
 
@@ -35,37 +35,45 @@ def positions_of(pipeline: Pipeline) -> Positions:
 
 
 def open_target(pipeline: Pipeline, *, spark: object = None) -> TableTarget:
-    """With a Spark session, parallel work runs on its executors."""
+    """With a Spark session, its executors do the work on rows."""
     check_drivers(pipeline)
     target, layout, topic = pipeline.target, layout_of(pipeline), pipeline.source.topic
+    executors: Executors = InProcess()
+    if spark is not None:
+        from ledgerstone.pipeline.executors import SparkExecutors
+
+        executors = SparkExecutors(spark)
     match target.type:
         case TargetType.SQLITE:
             from ledgerstone.pipeline.tables.sqlite import SqliteTable
 
-            return SqliteTable(target.location, target.name, topic, layout)
+            return SqliteTable(
+                target.location,
+                target.name,
+                topic,
+                layout,
+                work=pipeline.work,
+                executors=executors,
+            )
         case TargetType.PARQUET:
             from ledgerstone.pipeline.tables.parquet import ParquetTable
 
-            return ParquetTable(target.location, topic, layout, buckets=target.buckets)
+            return ParquetTable(
+                target.location, topic, layout, buckets=target.buckets, executors=executors
+            )
         case TargetType.POSTGRES:
             from ledgerstone.pipeline.tables.postgres import PostgresTable
 
             return PostgresTable(target.location, target.name, topic, layout)
         case TargetType.DELTA:
             from ledgerstone.pipeline.tables.delta import DeltaTarget
-            from ledgerstone.pipeline.tables.delta_buckets import RunJobs, run_here
 
-            run_jobs: RunJobs = run_here
-            if spark is not None:
-                from ledgerstone.pipeline.executors import on_executors
-
-                run_jobs = on_executors(spark)
             return DeltaTarget(
                 target.location,
                 pipeline.name,
                 topic,
                 layout,
                 buckets=target.buckets,
-                bulk_rows=target.bulk_rows,
-                run_jobs=run_jobs,
+                retention_ms=target.retention_ms,
+                executors=executors,
             )

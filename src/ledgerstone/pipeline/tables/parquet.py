@@ -1,36 +1,58 @@
 """A table as a directory of Parquet files with a manifest. Shell.
 
 Rows lie in files by a hash of their key. A set of changes rewrites the files of the keys it
-touches and then replaces `_manifest.json`, by a rename: that is the commit. The manifest says
-which files are the table, how far it has come, and counts and a checksum for each file.
+touches, wherever the executors are, and then the driver replaces `_manifest.json`, by a rename:
+that is the commit. The manifest says which files are the table, how far it has come, and of each
+file its rows and a digest of its bytes, which is checked whenever the file is read.
 """
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from ledgerstone.pipeline.canonical import cells_of, checksum
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import Layout
-from ledgerstone.pipeline.tables.merging import bucket_numbers, merged
-from ledgerstone.pipeline.tables.target import Applied, Followed, Positions, applied
+from ledgerstone.pipeline.tables.file_area import STAGING, FileArea
+from ledgerstone.pipeline.tables.group_merging import LeafBatch, read_leaf, write_leaf
+from ledgerstone.pipeline.tables.leaves import Incoming, LeafFile
+from ledgerstone.pipeline.tables.shards import ShardStage
+from ledgerstone.pipeline.tables.target import (
+    Applied,
+    BatchStage,
+    Executors,
+    Followed,
+    InProcess,
+    Positions,
+    Staged,
+    TableTarget,
+)
 
 MANIFEST: Final = "_manifest.json"
-VERSION: Final = 1
+VERSION: Final = 2
 
 
-class ParquetTable:
-    def __init__(self, path: str, topic: str, layout: Layout, *, buckets: int) -> None:
+class ParquetTable(TableTarget):
+    def __init__(
+        self,
+        path: str,
+        topic: str,
+        layout: Layout,
+        *,
+        buckets: int,
+        executors: Executors | None = None,
+    ) -> None:
         self._path = Path(path)
+        self._area = FileArea(root=str(self._path))
         self._topic = topic
         self._layout = layout
         self._buckets = buckets
+        self._executors = executors or InProcess()
+        self._batch: LeafBatch | None = None
 
     def prepare(self) -> None:
         self._path.mkdir(parents=True, exist_ok=True)
@@ -44,12 +66,12 @@ class ParquetTable:
                     "deletes": self._layout.deletes.value,
                     "keys": list(self._layout.key_names),
                     "columns": columns,
-                    "buckets": self._buckets,
                     "positions": {},
                     "files": [],
                 }
             )
         self._check(self.manifest())
+        self.drop_staged()
         self._drop_leftovers()
 
     def _check(self, manifest: Mapping[str, Any]) -> None:
@@ -68,7 +90,10 @@ class ParquetTable:
         except (OSError, ValueError) as error:
             raise PipelineError(f"{self._path / MANIFEST} cannot be read: {error}") from error
         if not isinstance(content, dict) or content.get("format") != VERSION:
-            raise PipelineError(f"{self._path / MANIFEST} is no manifest of format {VERSION}")
+            raise PipelineError(
+                f"{self._path / MANIFEST} is no manifest of format {VERSION}. Remove the directory "
+                "and run again"
+            )
         return content
 
     def positions(self) -> Positions:
@@ -84,71 +109,56 @@ class ParquetTable:
         manifest = self.manifest()
         self._commit({**manifest, "topic": followed.topic, "topic_id": followed.topic_id})
 
-    def unfit(self, changes: pa.Table) -> dict[int, str]:
-        return {}
+    def stage(self, incoming: Incoming) -> ShardStage:
+        self._batch = LeafBatch(
+            self._area,
+            self._layout,
+            _files(self.manifest()),
+            incoming,
+            self._executors,
+            most_leaves=self._buckets,
+        )
+        return self._batch.stage
 
-    def apply(self, changes: pa.Table, positions: Mapping[int, int]) -> Applied:
-        return self._write(changes, positions, forced=False)
-
-    def repair(self, changes: pa.Table) -> Applied:
-        return self._write(changes, {}, forced=True)
-
-    def _write(self, changes: pa.Table, positions: Mapping[int, int], *, forced: bool) -> Applied:
+    def apply_staged(
+        self,
+        stage: BatchStage,
+        staged: Sequence[Staged],
+        positions: Mapping[int, int],
+        *,
+        forced: bool = False,
+    ) -> Applied:
+        assert self._batch is not None, "nothing was staged"
+        assert self._batch.stage is stage, "another batch's stage"
         manifest = self.manifest()
-        version = int(manifest["version"]) + 1
-        files = {int(each["bucket"]): each for each in manifest["files"]}
-        numbers = bucket_numbers(changes, self._layout, int(manifest["buckets"]))
-        for bucket in sorted(pc.unique(numbers).to_pylist()):
-            mine = changes.filter(pc.equal(numbers, bucket))
-            rows = merged(self._read(files.get(bucket)), mine, self._layout, forced=forced)
-            files[bucket] = self._write_file(rows, bucket, version)
-        old = {int(each): at for each, at in manifest["positions"].items()}
-        moved = {**old, **positions}
-        manifest |= {
-            "version": version,
-            "positions": {str(each): moved[each] for each in sorted(moved)},
-            "files": [files[bucket] for bucket in sorted(files)],
-        }
-        self._commit(manifest)
-        self._drop_leftovers()
-        return applied(changes, version)
+        done = self._batch.rewrite(staged, forced=forced, directory="")
+        moved = {**{int(each): at for each, at in manifest["positions"].items()}, **positions}
+        manifest["version"] = int(manifest["version"]) + 1
+        manifest["positions"] = {str(each): moved[each] for each in sorted(moved)}
+        self._commit(_with_files(manifest, done.replaced, done.written))
+        self._area.drop(self._batch.stage.directory)
+        for file in done.replaced:
+            (self._path / file.path).unlink(missing_ok=True)
+        return Applied(
+            upserts=done.applied.upserts,
+            deletes=done.applied.deletes,
+            version=manifest["version"],
+        )
 
     def drop_rows(self, is_dropped: Callable[[pa.Table], pa.Array]) -> None:
         """Out of every file, whatever the rows say; files without such a row stay as they are."""
         manifest = self.manifest()
-        version = int(manifest["version"]) + 1
-        files = list(manifest["files"])
-        for at, file in enumerate(files):
-            rows = self._read(file)
+        replaced, written = [], []
+        for file in _files(manifest):
+            rows = read_leaf(self._area, [file], self._layout)
             left = rows.filter(pc.invert(is_dropped(rows)))
             if left.num_rows < rows.num_rows:
-                files[at] = self._write_file(left, int(file["bucket"]), version)
-        if files != manifest["files"]:
-            self._commit({**manifest, "version": version, "files": files})
+                replaced.append(file)
+                written += write_leaf(self._area, left, file.leaf, "")
+        if replaced:
+            manifest["version"] = int(manifest["version"]) + 1
+            self._commit(_with_files(manifest, replaced, written))
             self._drop_leftovers()
-
-    def _read(self, file: Mapping[str, Any] | None) -> pa.Table:
-        schema = self._layout.table_schema
-        if file is None:
-            return schema.empty_table()
-        return pq.read_table(self._path / file["path"], partitioning=None).cast(schema)
-
-    def _write_file(self, rows: pa.Table, bucket: int, version: int) -> dict[str, Any]:
-        name = f"part-{bucket:04d}-{version:08d}.parquet"
-        path = self._path / name
-        with path.open("wb") as file:
-            pq.write_table(rows, file, compression="zstd")
-            file.flush()
-            os.fsync(file.fileno())
-        keys = cells_of(rows, self._layout.key_names)
-        content = cells_of(rows, [n for n in rows.column_names if n not in self._layout.key_names])
-        return {
-            "path": name,
-            "bucket": bucket,
-            "rows": rows.num_rows,
-            "bytes": path.stat().st_size,
-            "checksum": f"{checksum(keys, content):032x}",
-        }
 
     def _commit(self, manifest: Mapping[str, Any]) -> None:
         temporary = self._path / f"{MANIFEST}.tmp"
@@ -168,14 +178,46 @@ class ParquetTable:
         """Files that no manifest names: of a run that died, and of versions that are past.
 
         They may hold what was deleted since, so they do not stay."""
-        known = [each["path"] for each in self.manifest()["files"]]
+        known = {file.path for file in _files(self.manifest())}
         for path in sorted(self._path.glob("part-*.parquet")):
             if path.name not in known:
                 path.unlink()
 
+    def drop_staged(self) -> None:
+        self._area.drop(STAGING)
+
+    def tidy(self) -> None:
+        """Once more, for tasks that went on after their batch had failed."""
+        self._drop_leftovers()
+
     def rows(self) -> Iterator[pa.Table]:
-        for file in self.manifest()["files"]:
-            yield self._read(file)
+        for file in _files(self.manifest()):
+            yield read_leaf(self._area, [file], self._layout)
 
     def close(self) -> None:
         """Nothing is kept open."""
+
+
+def _files(manifest: Mapping[str, Any]) -> list[LeafFile]:
+    return [
+        LeafFile(each["leaf"], each["path"], each["rows"], each["bytes"], each["sha256"])
+        for each in manifest["files"]
+    ]
+
+
+def _with_files(
+    manifest: Mapping[str, Any], replaced: Sequence[LeafFile], written: Sequence[LeafFile]
+) -> dict[str, Any]:
+    gone = {file.path for file in replaced}
+    left = [file for file in _files(manifest) if file.path not in gone]
+    files = [
+        {
+            "path": file.path,
+            "leaf": file.leaf,
+            "rows": file.rows,
+            "bytes": file.size_bytes,
+            "sha256": file.digest,
+        }
+        for file in sorted([*left, *written])
+    ]
+    return {**manifest, "files": files}

@@ -1,44 +1,79 @@
 """A table in a SQLite file: the default, nothing to install. Shell.
 
-Changes are staged in a temporary table; rows, deletes and positions are one transaction. The file
+For one machine: tasks prepare the rows of a batch as files in the work directory, and the driver
+writes them from there, a few at a time. Rows, deletes and positions are one transaction. The file
 is in WAL mode, so that others read while we write. Deleted content is overwritten in the file
 (`secure_delete`), for a delete that leaves the bytes in free pages is none.
 """
 
 import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from decimal import Decimal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from ledgerstone.pipeline.column_types import (
-    AnyType,
-    ColumnType,
-    DecimalType,
-    arrow_type,
-    sqlite_type,
-)
+from ledgerstone.pipeline.column_types import sqlite_type
 from ledgerstone.pipeline.definition import Deletes
 from ledgerstone.pipeline.errors import PipelineError
-from ledgerstone.pipeline.layout import DELETED, DELETED_AT, ORIGIN_NAMES, TIMESTAMP, Layout
+from ledgerstone.pipeline.layout import (
+    DELETED_AT,
+    OFFSET,
+    ORIGIN_NAMES,
+    PARTITION,
+    TIMESTAMP,
+    VALID_TO,
+    Layout,
+)
 from ledgerstone.pipeline.tables import sql
-from ledgerstone.pipeline.tables.history import versions_of
-from ledgerstone.pipeline.tables.target import Applied, Followed, Positions, applied
+from ledgerstone.pipeline.tables.file_area import STAGING, FileArea
+from ledgerstone.pipeline.tables.group_merging import group_count
+from ledgerstone.pipeline.tables.leaves import Incoming
+from ledgerstone.pipeline.tables.shards import ShardStage, new_stage, shard_names
+from ledgerstone.pipeline.tables.sqlite_files import (
+    ENDS,
+    NEW,
+    FileDone,
+    FileJob,
+    from_sqlite,
+    rows_in,
+    write_group,
+)
+from ledgerstone.pipeline.tables.target import (
+    Applied,
+    BatchStage,
+    Executors,
+    Followed,
+    InProcess,
+    Positions,
+    Staged,
+    TableTarget,
+)
 
 _ROWS_AT_ONCE: Final = 1 << 14
 _BUSY_TIMEOUT_S: Final = 60.0
-_STAGED: Final = "temp.ledgerstone_staged"
-_CLOSED: Final = "temp.ledgerstone_closed"
+_MOST_GROUPS: Final = 256
 
 
-class SqliteTable:
-    def __init__(self, path: str, name: str, topic: str, layout: Layout) -> None:
+class SqliteTable(TableTarget):
+    def __init__(
+        self,
+        path: str,
+        name: str,
+        topic: str,
+        layout: Layout,
+        *,
+        work: str | None = None,
+        executors: Executors | None = None,
+    ) -> None:
+        """`work` is for files of a batch on its way; by default they are beside the table."""
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         self._path = path
+        self._area = FileArea(root=work or f"{path}-work")
+        self._executors = executors or InProcess()
         self._layout = layout
         self._topic = topic
         self._name = name
@@ -73,6 +108,7 @@ class SqliteTable:
                 f"table {self._name} in {self._path} has columns {', '.join(found)}, "
                 f"and the definition says {', '.join(types)}"
             )
+        self.drop_staged()
 
     def _create(self, types: Mapping[str, str]) -> None:
         """A dropped table starts over, whatever else is left of it."""
@@ -121,83 +157,107 @@ class SqliteTable:
             (self._name, *followed),
         )
 
-    def unfit(self, changes: pa.Table) -> dict[int, str]:
-        return {}
+    def stage(self, incoming: Incoming) -> ShardStage:
+        groups = group_count(incoming, self._executors, _MOST_GROUPS)
+        slots = np.arange(1 << (groups - 1).bit_length(), dtype=np.int32) % groups
+        return new_stage(self._area, self._layout, slots)
 
-    def apply(self, changes: pa.Table, positions: Mapping[int, int]) -> Applied:
-        return self._write(changes, positions, forced=False)
-
-    def repair(self, changes: pa.Table) -> Applied:
-        return self._write(changes, {}, forced=True)
-
-    def _write(self, changes: pa.Table, positions: Mapping[int, int], *, forced: bool) -> Applied:
+    def apply_staged(
+        self,
+        stage: BatchStage,
+        staged: Sequence[Staged],
+        positions: Mapping[int, int],
+        *,
+        forced: bool = False,
+    ) -> Applied:
+        assert isinstance(stage, ShardStage), "another target's stage"
+        jobs = [FileJob(stage, group, names) for group, names in shard_names(staged).items()]
+        done = self._executors.run(write_group, jobs)
         with self._transaction():
-            if self._layout.deletes is Deletes.HISTORY:
-                self._write_versions(changes)
-            else:
-                self._write_latest(changes, forced=forced)
+            for each in done:
+                self._write(each, forced=forced)
             self._db.executemany(
                 f"INSERT OR REPLACE INTO main.{sql.POSITIONS_TABLE} VALUES (?, ?, ?, ?)",
                 [(self._name, self._topic, each, at) for each, at in sorted(positions.items())],
             )
-        return applied(changes)
+        self._area.drop(stage.directory)
+        return Applied(
+            upserts=sum(each.upserts for each in done), deletes=sum(each.deletes for each in done)
+        )
 
-    def _write_latest(self, changes: pa.Table, *, forced: bool) -> None:
+    def _write(self, file: FileDone, *, forced: bool) -> None:
+        """A key is in one file only, and there at most once, unless it is a history."""
+        if not Path(file.path).exists():
+            raise PipelineError(
+                f"{file.path}, which a task wrote, is not here: SQLite is for one machine; use "
+                "master: local[*], or a work directory that all of Spark's workers see"
+            )
         layout = self._layout
-        columns = [*layout.key_names, *layout.content_names]
-        self._stage(_STAGED, changes.select([*columns, DELETED]))
-        self._db.execute(self._delete(forced=forced))
+        with closing(sqlite3.connect(f"file:{quote(file.path)}?mode=ro", uri=True)) as source:
+            if layout.deletes is Deletes.HISTORY:
+                columns = [*layout.key_names, PARTITION, OFFSET, TIMESTAMP]
+                self._many(self._close_version(columns), rows_in(source, ENDS, columns))
+                columns = list(layout.types)
+                self._many(self._insert(columns, "DO NOTHING"), rows_in(source, NEW, columns))
+                return
+            columns = [*layout.key_names, *layout.content_names]
+            # A forced delete of a row does not look at where the change is from.
+            is_bare = forced and layout.deletes is Deletes.HARD
+            ends = [*layout.key_names, *(() if is_bare else ORIGIN_NAMES)]
+            self._many(self._end(ends, forced=forced), rows_in(source, ENDS, ends))
+            self._many(self._upsert(columns, forced=forced), rows_in(source, NEW, columns))
+            if layout.deletes is Deletes.SOFT:
+                # A key without a row gets one: that it was deleted is known all the same.
+                known = [*columns, TIMESTAMP]
+                text = self._insert([*columns, DELETED_AT], "DO NOTHING")
+                self._many(text, rows_in(source, ENDS, known))
+
+    def _many(self, text: str, rows: Iterator[tuple[Any, ...]]) -> None:
+        self._db.executemany(text, rows)
+
+    def _insert(self, columns: list[str], conflict: str) -> str:
+        identity = sql.names(self._layout.row_identity)
+        marks = ", ".join("?" * len(columns))
+        return (
+            f"INSERT INTO {self._table} ({sql.names(columns)}) VALUES ({marks}) "
+            f"ON CONFLICT ({identity}) {conflict}"
+        )
+
+    def _upsert(self, columns: list[str], *, forced: bool) -> str:
+        layout = self._layout
         sets = [f"{sql.quoted(n)} = excluded.{sql.quoted(n)}" for n in layout.content_names]
         if layout.deletes is Deletes.SOFT:
             sets.append(f"{sql.quoted(DELETED_AT)} = NULL")
         guard = "" if forced else f" WHERE {sql.is_newer('excluded', self._quoted)}"
-        self._db.execute(
-            f"INSERT INTO {self._table} ({sql.names(columns)}) "
-            f"SELECT {sql.names(columns)} FROM {_STAGED} WHERE NOT {sql.quoted(DELETED)} "
-            f"ON CONFLICT ({sql.names(layout.key_names)}) DO UPDATE SET {', '.join(sets)}{guard}"
-        )
+        return self._insert(columns, f"DO UPDATE SET {', '.join(sets)}{guard}")
+
+    def _end(self, columns: list[str], *, forced: bool) -> str:
+        """One delete: its cells have names, by their place, so that each may be used twice."""
+        layout = self._layout
+        cell = {name: f"?{at}" for at, name in enumerate(columns, 1)}
+        found = " AND ".join(f"{sql.quoted(n)} = {cell[n]}" for n in layout.key_names)
+        if not forced:
+            found += f" AND {_is_newer(cell)}"
         if layout.deletes is Deletes.SOFT:
-            # A key without a row gets one: that it was deleted is known all the same.
-            self._db.execute(
-                f"INSERT INTO {self._table} ({sql.names([*columns, DELETED_AT])}) "
-                f"SELECT {sql.names([*columns, TIMESTAMP])} FROM {_STAGED} "
-                f"WHERE {sql.quoted(DELETED)} ON CONFLICT DO NOTHING"
-            )
-        self._db.execute(f"DROP TABLE {_STAGED}")
+            ended = {name: cell[name] for name in ORIGIN_NAMES} | {DELETED_AT: cell[TIMESTAMP]}
+            sets = ", ".join(f"{sql.quoted(name)} = {value}" for name, value in ended.items())
+            return f"UPDATE {self._table} SET {sets} WHERE {found}"
+        return f"DELETE FROM {self._table} WHERE {found}"
 
-    def _delete(self, *, forced: bool) -> str:
-        """Goes through the changes, not through the table: `CROSS JOIN` fixes that order, and
-        `_rowid_` is a name that no column of a definition can have."""
-        guard = "" if forced else f" AND {sql.is_newer()}"
-        found = f"s.{sql.quoted(DELETED)} AND {sql.same(self._layout.key_names)}{guard}"
-        if self._layout.deletes is Deletes.SOFT:
-            sets = ", ".join(f"{sql.quoted(n)} = s.{sql.quoted(n)}" for n in ORIGIN_NAMES)
-            ended = f"{sets}, {sql.quoted(DELETED_AT)} = s.{sql.quoted(TIMESTAMP)}"
-            return f"UPDATE {self._table} AS t SET {ended} FROM {_STAGED} AS s WHERE {found}"
-        rows = f"SELECT t._rowid_ FROM {_STAGED} AS s CROSS JOIN {self._table} AS t WHERE {found}"
-        return f"DELETE FROM {self._table} WHERE _rowid_ IN ({rows})"
-
-    def _write_versions(self, changes: pa.Table) -> None:
-        versions = versions_of(changes, self._layout)
-        self._stage(_CLOSED, versions.closed)
-        self._db.execute(sql.close_versions(self._table, _CLOSED, self._layout))
-        self._stage(_STAGED, versions.new)
-        columns = sql.names(versions.new.column_names)
-        self._db.execute(
-            f"INSERT INTO {self._table} ({columns}) SELECT {columns} FROM {_STAGED} WHERE true "
-            f"ON CONFLICT ({sql.names(self._layout.row_identity)}) DO NOTHING"
+    def _close_version(self, columns: list[str]) -> str:
+        cell = {name: f"?{at}" for at, name in enumerate(columns, 1)}
+        timeline = [*self._layout.key_names, PARTITION]
+        found = " AND ".join(f"{sql.quoted(n)} = {cell[n]}" for n in timeline)
+        return (
+            f"UPDATE {self._table} SET {sql.quoted(VALID_TO)} = {cell[TIMESTAMP]} WHERE {found} "
+            f"AND {sql.quoted(VALID_TO)} IS NULL AND {sql.quoted(OFFSET)} < {cell[OFFSET]}"
         )
-        for each in (_STAGED, _CLOSED):
-            self._db.execute(f"DROP TABLE {each}")
 
-    def _stage(self, staged: str, table: pa.Table) -> None:
-        self._db.execute(f"DROP TABLE IF EXISTS {staged}")
-        self._db.execute(f"CREATE TABLE {staged} ({sql.names(table.column_names)})")
-        marks = ", ".join("?" * table.num_columns)
-        for start in range(0, table.num_rows, _ROWS_AT_ONCE):
-            piece = table.slice(start, _ROWS_AT_ONCE)
-            cells = zip(*(to_sqlite(piece.column(n)) for n in piece.column_names), strict=True)
-            self._db.executemany(f"INSERT INTO {staged} VALUES ({marks})", cells)
+    def drop_staged(self) -> None:
+        self._area.drop(STAGING)
+
+    def tidy(self) -> None:
+        """There are no past versions."""
 
     def rows(self) -> Iterator[pa.Table]:
         types = self._layout.types
@@ -213,29 +273,11 @@ class SqliteTable:
         self._db.close()
 
 
-def to_sqlite(column: pa.ChunkedArray) -> list[Any]:
-    """Timestamps and dates as ISO 8601, which SQLite's own functions understand; decimals as text
-    with all digits after the point, because a SQLite number would lose some."""
-    kind = column.type
-    if pa.types.is_timestamp(kind):
-        text = pc.strftime(column, format="%Y-%m-%dT%H:%M:%S")
-        return [None if each is None else f"{each}Z" for each in text.to_pylist()]
-    if pa.types.is_decimal(kind):
-        return [None if each is None else f"{each:f}" for each in column.to_pylist()]
-    if pa.types.is_date32(kind):
-        column = column.cast(pa.string())
-    elif pa.types.is_boolean(kind):
-        column = column.cast(pa.int8())
-    cells: list[Any] = column.to_pylist()
-    return cells
-
-
-def from_sqlite(cells: list[Any], kind: AnyType) -> pa.Array:
-    wanted = arrow_type(kind)
-    if isinstance(kind, DecimalType):
-        return pa.array([None if each is None else Decimal(each) for each in cells], wanted)
-    if kind in (ColumnType.TIMESTAMP, ColumnType.DATE):
-        return pa.array(cells, pa.string()).cast(wanted)
-    if kind is ColumnType.BOOLEAN:
-        return pa.array(cells, pa.int8()).cast(wanted)
-    return pa.array(cells, wanted)
+def _is_newer(cell: Mapping[str, str]) -> str:
+    """As `sql.is_newer`, of cells against the row."""
+    p, o, ts = map(sql.quoted, ORIGIN_NAMES)
+    new_p, new_o, new_ts = (cell[name] for name in ORIGIN_NAMES)
+    return (
+        f"(({new_p} = {p} AND {new_o} > {o}) OR ({new_p} <> {p} AND "
+        f"({new_ts} > {ts} OR ({new_ts} = {ts} AND {new_p} > {p}))))"
+    )

@@ -1,0 +1,137 @@
+"""Changes on their way from the tasks that read to the tasks that write, as files. Shell.
+
+A task that reads one partition writes its changes to a few files, one for each group of keys; then
+one task for each group reads what all of them wrote for it. Files of attempts that did not count
+have names that nobody asks for. They hold what was in records, so they are removed with their
+batch; those of a run that died when the next one begins.
+"""
+
+import uuid
+from collections.abc import Iterable
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ledgerstone.dataclasses import dataclass
+from ledgerstone.pipeline.errors import PipelineError
+from ledgerstone.pipeline.layout import Layout
+from ledgerstone.pipeline.tables.file_area import STAGING, FileArea
+from ledgerstone.pipeline.tables.merging import key_hashes
+from ledgerstone.pipeline.tables.target import Staged, counted
+
+HASH: Final = "_hash"
+_BUFFER: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardStage:
+    """Picklable: where the tasks of one batch put their changes."""
+
+    area: FileArea
+    batch: str
+    layout: Layout
+    slots: NDArray[np.int32]  # the group of every hash, by its last bits
+
+    def unfit(self, changes: pa.Table) -> dict[int, str]:
+        return {}
+
+    def open(self) -> "ShardSink":
+        return ShardSink(self)
+
+    @property
+    def directory(self) -> str:
+        return f"{STAGING}/{self.batch}"
+
+    def path(self, name: str, group: int) -> str:
+        return f"{self.directory}/{group:05d}-{name}.arrow"
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.layout.change_schema.append(pa.field(HASH, pa.uint64()))
+
+
+def new_stage(area: FileArea, layout: Layout, slots: NDArray[np.int32]) -> ShardStage:
+    return ShardStage(area=area, batch=uuid.uuid4().hex[:16], layout=layout, slots=slots)
+
+
+class ShardSink:
+    def __init__(self, stage: ShardStage) -> None:
+        self._stage = stage
+        self._name = uuid.uuid4().hex[:16]
+        self._files = stage.area.filesystem()
+        if stage.area.is_local:
+            self._files.create_dir(stage.directory, recursive=True)
+        self._writers: dict[int, tuple[Any, Any]] = {}
+        self._upserts = self._deletes = 0
+
+    def add(self, changes: pa.Table) -> None:
+        if not changes.num_rows:
+            return
+        upserts, deletes = counted(changes)
+        self._upserts += upserts
+        self._deletes += deletes
+        slots = self._stage.slots
+        hashes = key_hashes(changes, self._stage.layout)
+        hashed = changes.append_column(self._stage.schema.field(HASH), pa.array(hashes))
+        if len(slots) == 1:
+            self._write(int(slots[0]), hashed)
+            return
+        groups = slots[hashes & np.uint64(len(slots) - 1)]
+        for group, part in parts(hashed, groups):
+            self._write(group, part)
+
+    def _write(self, group: int, changes: pa.Table) -> None:
+        if group not in self._writers:
+            path = self._stage.path(self._name, group)
+            out = self._files.open_output_stream(path, buffer_size=_BUFFER)
+            self._writers[group] = (out, pa.ipc.new_stream(out, self._stage.schema))
+        self._writers[group][1].write_table(changes)
+
+    def finish(self) -> Staged:
+        self.abandon()
+        groups = tuple(sorted(self._writers))
+        return Staged(self._name, groups, self._upserts, self._deletes)
+
+    def abandon(self) -> None:
+        for out, writer in self._writers.values():
+            writer.close()
+            out.close()
+
+
+def parts(table: pa.Table, numbers: NDArray[Any]) -> "Iterable[tuple[int, pa.Table]]":
+    """The rows of each number, in their order."""
+    order = np.argsort(numbers, kind="stable")
+    sorted_numbers, rows = numbers[order], table.take(pa.array(order))
+    starts = np.flatnonzero(np.r_[True, sorted_numbers[1:] != sorted_numbers[:-1]])
+    ends = [*starts[1:].tolist(), len(order)]
+    for start, end in zip(starts.tolist(), ends, strict=True):
+        if end > start:
+            yield int(sorted_numbers[start]), rows.slice(start, end - start)
+
+
+def read_group(stage: ShardStage, names: Iterable[str], group: int) -> pa.Table:
+    """What the attempts of these names wrote for one group."""
+    files = stage.area.filesystem()
+    tables = [stage.schema.empty_table()]
+    for name in names:
+        path = stage.path(name, group)
+        try:
+            with files.open_input_file(path) as file, pa.ipc.open_stream(file) as reader:
+                tables.append(reader.read_all())
+        except FileNotFoundError as error:
+            raise PipelineError(
+                f"{stage.area.root}/{path}, which another task wrote, is not here: all of Spark's "
+                "workers have to see this directory"
+            ) from error
+    return pa.concat_tables(tables)
+
+
+def shard_names(staged: Iterable[Staged]) -> dict[int, tuple[str, ...]]:
+    """By group, only those that have something."""
+    found: dict[int, list[str]] = {}
+    for each in staged:
+        for group in each.groups:
+            found.setdefault(group, []).append(each.name)
+    return {group: tuple(names) for group, names in sorted(found.items())}
