@@ -67,7 +67,7 @@ def is_secure(data: Path) -> bool:
 
 def set_up_cluster(data: Path, host: str, clock: Clock, dice: Dice) -> SecureCluster:
     directory = data.absolute() / SECURE
-    prepare_keys(directory, host, clock.now_ms())
+    prepare_keys(directory, [host], clock.now_ms())
     node_password, _ = kept_password(directory / "node.password", dice)
     password, is_new = kept_password(directory / "admin.password", dice)
     return SecureCluster(

@@ -101,8 +101,8 @@ class Passwords:
         )
 
     def _fake(self, mechanism: ScramMechanism, name: str) -> ScramCredential:
-        iterations = self._scram_users.usual_iterations(mechanism)
-        return fake_credential(mechanism, name, self._secret, iterations)
+        looks = self._scram_users.usual_looks(mechanism)
+        return fake_credential(mechanism, name, self._secret, looks)
 
 
 class ScramCheck:

@@ -334,10 +334,7 @@ async def start_broker(
     broker.erasing_on_demand.installed_verifiers = runtime.verifiers.names
     broker.anatomy.wake = runtime.wake
     if tls is not None:
-        runtime.secure(tls)
-        broker.tls = tls
-        if broker.auditor is not None:
-            runtime.on_tls_read = broker.auditor.tls_read
+        _secure(broker, runtime, tls)
     listening = [
         Listening(sock, listener.name, PlainTransport if tls is None else tls.transports_of(name))
         for listener, sock in zip(config.listeners, sockets, strict=True)
@@ -373,6 +370,13 @@ async def start_broker(
         runtime.start(listening)
     _LOG.info("broker ready node_id=%d bootstrap=%s", config.node_id, address)
     return running
+
+
+def _secure(broker: Broker, runtime: Runtime, tls: "TlsContexts") -> None:
+    runtime.secure(tls)
+    broker.tls = tls
+    if broker.auditor is not None:
+        runtime.on_tls_read = broker.auditor.tls_read
 
 
 def _key_fetching(broker: Broker) -> "KeyFetching | None":

@@ -13,6 +13,7 @@ from ledgerstone.security.plain import PlainUsers
 from ledgerstone.security.scram_keys import (
     MIN_ITERATIONS,
     ScramCredential,
+    ScramLooks,
     ScramMechanism,
     new_credential,
 )
@@ -32,8 +33,8 @@ class Users:
     def find(self, mechanism: ScramMechanism, name: str) -> ScramCredential | None:
         return self.known.get((mechanism, name))
 
-    def usual_iterations(self, mechanism: ScramMechanism) -> int:
-        return MIN_ITERATIONS
+    def usual_looks(self, mechanism: ScramMechanism) -> ScramLooks:
+        return ScramLooks(MIN_ITERATIONS)
 
 
 @pytest.fixture

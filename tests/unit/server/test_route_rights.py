@@ -9,7 +9,7 @@ import pytest
 from ledgerstone.security.acl import Acl, AclOperation, AclResourceType
 from ledgerstone.security.authorizer import Authorizer
 from ledgerstone.security.principal import Principal
-from ledgerstone.server.http import api, monitor
+from ledgerstone.server.http import api, monitor_routes
 from ledgerstone.server.http.asker import ANYBODY, Asker
 from ledgerstone.server.http.route_rights import ROUTE_RIGHTS, RouteDenial, denial, rule_for
 from ledgerstone.web.views import FRAGMENTS, LOGIN_ROUTES, ROUTES
@@ -56,7 +56,7 @@ def every_route() -> set[str]:
         *routes_of_the_api(),
         *(f"{each.method} {each.pattern}" for each in (*ROUTES, *LOGIN_ROUTES)),
         *(f"FRAGMENT {name}" for name in FRAGMENTS),
-        *(f"GET {path}" for path in monitor.routes(machine.broker)),
+        *(f"GET {path}" for path in monitor_routes.routes(machine.broker)),
         *OF_LOGINS,
     }
 
