@@ -163,8 +163,9 @@ class Partition:
 
         In this order, as in Kafka: who knows an epoch that we do not is told to wait for us, not to
         look elsewhere."""
-        self.check_epoch(current_leader_epoch)
         role = self.role
+        if current_leader_epoch != NO_LEADER_EPOCH and current_leader_epoch != role.leader_epoch:
+            self.check_epoch(current_leader_epoch)
         if type(role) is not Leader:
             raise NotLeaderOrFollower(f"{self.topic_partition} is led by {role.leader_id}")
 

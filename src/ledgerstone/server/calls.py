@@ -126,7 +126,10 @@ class Calls:
         least_version: int = 0,
     ) -> None:
         """Requests to one node leave in order. A node is known by host and port."""
-        line = self._lines.setdefault(_Address(peer.host, peer.port), _Line(peer))
+        address = _Address(peer.host, peer.port)
+        line = self._lines.get(address)
+        if line is None:
+            line = self._lines[address] = _Line(peer)
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         line.waiting.append(_Call(request, on_answer, least_version, deadline_ms))
         self._due_by(deadline_ms)

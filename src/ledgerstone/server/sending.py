@@ -85,7 +85,7 @@ def _gathered(unsent: deque[Piece]) -> tuple[Buffer, int]:
     parts: list[Buffer] = []
     room = GATHERED_BYTES
     for piece in unsent:
-        size = piece_size(piece)
+        size = len(piece) if type(piece) is bytes else piece_size(piece)
         if isinstance(piece, FileSlice):
             if size > min(room, COPIED_BYTES):
                 break
@@ -131,7 +131,11 @@ def _too_short(piece: FileSlice) -> OSError:
 
 
 def _take_off(unsent: deque[Piece], sent: int) -> None:
-    while unsent and (size := piece_size(unsent[0])) <= sent:
+    while unsent:
+        front = unsent[0]
+        size = len(front) if type(front) is bytes else piece_size(front)
+        if size > sent:
+            break
         sent -= size
         unsent.popleft()
     if not sent:

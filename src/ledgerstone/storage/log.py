@@ -138,8 +138,12 @@ class PartitionLog:
     @property
     def last_stable_offset(self) -> int:
         """Below it every transaction is decided and replicated."""
+        if self.producers.first_unstable_offset is None:
+            # Nearly always, and every Fetch asks.
+            return self.high_watermark
         unstable = self.first_unstable_offset
-        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+        assert unstable is not None
+        return min(unstable, self.high_watermark)
 
     @property
     def size_bytes(self) -> int:

@@ -50,7 +50,7 @@ class WatchedLink(ControllerLink):
 
     def jump(self, offset: int, image: MetadataImage) -> None:
         """Shows what another node has replayed."""
-        self._committed.consume(Replayed(image, Delta()))
+        self.committed_image.consume(Replayed(image, Delta()))
         self._committed_offset = offset
 
 
