@@ -50,6 +50,7 @@ TOGETHER = {
 APART = (
     "tests/cluster/test_erasing_cluster.py",
     "tests/cluster/test_erasing_processes.py",
+    "tests/cluster/test_secure_cluster.py",
     "tests/compat/test_cleaner_workers.py",
     "tests/compat/test_examples.py",
     "tests/compat/test_groups.py",
