@@ -54,6 +54,7 @@ _NO_TLS: Final = (
 )
 _KEY_FIELDS: Final = ("token", "key", "key_as")
 _LONGEST_NEXT: Final = 1024
+_NOT_KEPT: Final = ("Cache-Control", "no-store")
 
 
 class Doorkeeper:
@@ -202,7 +203,7 @@ class Doorkeeper:
         kept = {name: text for name, text in request.query.items() if name not in _KEY_FIELDS}
         where = "/" + request.path.lstrip("/") + (f"?{urlencode(kept)}" if kept else "")
         cookie = self._sessions.open(LOCAL_ADMIN, request)
-        raise BadRequest(303, "", (("Location", where), cookie))
+        raise BadRequest(303, "", (("Location", where), cookie, _NOT_KEPT))
 
     async def answer(self, request: HttpRequest, line: HttpLine) -> Page | Rerouted | None:
         """None for what is no login."""
@@ -222,12 +223,13 @@ class Doorkeeper:
         if not is_right:
             return _login_again(request, "The name or the password is wrong.", where, 401)
         cookie = self._sessions.open(Principal("User", given.name), request)
-        return Page(303, "", headers=(("Location", where), cookie))
+        return Page(303, "", headers=(("Location", where), cookie, _NOT_KEPT))
 
     def _log_out(self, request: HttpRequest, csrf: str) -> Page:
         if not hmac.compare_digest(csrf.encode(), request.asker.csrf.encode()):
             raise BadRequest(403, "this form was not made by a page of this broker")
-        return Page(303, "", headers=(("Location", LOGIN), self._sessions.close(request)))
+        cookie = self._sessions.close(request)
+        return Page(303, "", headers=(("Location", LOGIN), cookie, _NOT_KEPT))
 
 
 def _fields(body: bytes) -> dict[str, str]:
