@@ -8,7 +8,7 @@ from ledgerstone.sim.history.operations import ClientHistory, TopicFacts
 from ledgerstone.sim.network import Network, Weather
 from ledgerstone.sim.played import Outcome
 from ledgerstone.sim.replicas.checks import ReplicaChecks
-from ledgerstone.sim.replicas.endings import check_history, check_replicas, read_logs
+from ledgerstone.sim.replicas.endings import check_history, check_replicas, hosted_on, read_logs
 from ledgerstone.sim.replicas.faults import ReplicaFaults, has_failed
 from ledgerstone.sim.replicas.node import CONTROLLER_PORT, ClusterNode
 from ledgerstone.sim.replicas.receipts import ClusterReceipts
@@ -24,6 +24,7 @@ _LOOK_MS: Final = 500
 RECOVERY_MS: Final = 60_000
 _CLIENTS_MS: Final = 120_000
 _CALM_MS: Final = 3_000
+_TOLD_MS: Final = 50
 # After a connection that only one side knows to be over: replica.socket.timeout.ms, and a fetch.
 _SOCKET_MS: Final = 8_000
 _SILENT_MS: Final = _SOCKET_MS + 3_000
@@ -170,6 +171,23 @@ class Cluster:
         self.advance(world.now_ms + self._calm_ms)
         self._until_well(world.now_ms)
         self.advance(world.now_ms + _CALM_MS)
+        self._until_told()
+
+    def _until_told(self) -> None:
+        """Brokers write to their journals by the clock, perhaps just now: a follower hears a moment
+        later that it is committed. Whoever never hears of it is found by the checks."""
+        end_ms = self.world.now_ms + _CALM_MS
+        while self.world.now_ms < end_ms and not self._is_told():
+            self.advance(self.world.now_ms + _TOLD_MS)
+
+    def _is_told(self) -> bool:
+        for topic in self.checks.image.topics.values():
+            for number, state in topic.partitions.items():
+                place = TopicPartition(topic.name, number)
+                logs = [hosted_on(self.nodes[each - 1], place).log for each in state.isr]
+                if len({each.high_watermark for each in logs}) > 1:
+                    return False
+        return True
 
     @property
     def _calm_ms(self) -> int:
