@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from ledgerstone.client.admin import delete_records
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.consumer import Consumer
 from ledgerstone.client.fetcher import FetchConfig, Fetcher
 from ledgerstone.client.offsets import committed_offsets
 from ledgerstone.client.producer import NewRecord
 from ledgerstone.pipeline.applying import BatchReport
+from ledgerstone.pipeline.batch_planning import BatchPlanner
 from ledgerstone.pipeline.definition import Pipeline
 from ledgerstone.pipeline.definition_files import define
 from ledgerstone.pipeline.errors import PipelineError, RecordRefused, TopicChanged
@@ -24,6 +26,7 @@ from ledgerstone.pipeline.runner import PipelineRun, run_pipeline
 from ledgerstone.pipeline.state.verify import verify
 from ledgerstone.pipeline.status import RunStatus, read_status
 from ledgerstone.pipeline.tables.opening import open_target
+from ledgerstone.spark.errors import DataLoss
 from ledgerstone.types import TopicPartition
 from tests.kit.broker import BrokerProcess
 from tests.kit.postgres import postgres, postgres_server  # noqa: F401 - fixtures
@@ -283,3 +286,55 @@ def test_hostile_names_and_keys_are_only_data_in_a_run_that_is_stopped(
     rows = rows_of(pipeline)
     assert [row["id"] for row in rows] == sorted(HOSTILE)
     assert all({name: row[name] for name in said} == said for row in rows)
+
+
+def test_batches_are_planned_from_the_positions_of_the_table(
+    client: Client, make_topic: MakeTopic, produce: Produce, pipeline_for: Define
+) -> None:
+    topic = make_topic("planned", partitions=2)
+    limits = {"max_offsets_per_batch": 4}
+    pipeline = pipeline_for(topic, {"type": "sqlite", "path": "t"}, source=limits)
+    produce(*(NewRecord(topic, b"k", b"v", partition=n % 2) for n in range(12)))
+    once = BatchPlanner(client, pipeline, once=True)
+    on_and_on = BatchPlanner(client, pipeline, once=False)
+    produce(NewRecord(topic, b"late", b"v", partition=0))
+
+    first = once.next_batch({0: 4})
+    nothing = once.next_batch({0: 6, 1: 6})
+    late = on_and_on.next_batch({0: 6, 1: 6})
+
+    assert first is not None
+    assert first.followed is not None
+    assert first.ends == {0: 5, 1: 3}
+    assert [(each.partition.partition, each.start_offset) for each in first.ranges] == [
+        (0, 4),
+        (1, 0),
+    ]
+    assert (first.incoming.rows, first.backlog, nothing) == (4, 8, None)
+    assert late is not None
+    assert (late.ends, late.backlog) == ({0: 7, 1: 6}, 1)
+
+
+def test_lost_records_stop_a_run_unless_it_may_go_on_without_them(
+    client: Client, make_topic: MakeTopic, produce: Produce, pipeline_for: Define
+) -> None:
+    topic = make_topic("lost")
+    table = {"type": "sqlite", "path": "t"}
+    strict = pipeline_for(topic, table)
+    lenient = pipeline_for(topic, table, source={"fail_on_data_loss": False})
+    produce(*(NewRecord(topic, b"k%d" % n, b"v") for n in range(8)))
+    delete_records(client, {TopicPartition(topic, 0): 5})
+
+    fresh = BatchPlanner(client, strict, once=True).next_batch({})
+    on = BatchPlanner(client, lenient, once=True).next_batch({0: 2})
+
+    # A table that has read nothing has lost nothing.
+    assert fresh is not None
+    assert on is not None
+    assert fresh.ranges[0].start_offset == on.ranges[0].start_offset == 5
+    with pytest.raises(
+        DataLoss, match=rf"{topic}-0 begins at 5, but was read up to 2; set fail_on"
+    ):
+        BatchPlanner(client, strict, once=True).next_batch({0: 2})
+    with pytest.raises(DataLoss, match=rf"{topic}-0 ends at 8, but was read up to 9"):
+        BatchPlanner(client, strict, once=True).next_batch({0: 9})

@@ -20,9 +20,9 @@ _DELETES = {
 }
 _TARGETS = {
     TargetType.SQLITE: "Rows and positions are one transaction of the SQLite file.",
-    TargetType.POSTGRES: "COPY, MERGE and positions are one PostgreSQL transaction.",
+    TargetType.POSTGRES: "Tasks COPY; the MERGE and the positions are one PostgreSQL transaction.",
     TargetType.DELTA: "Each micro-batch is one Delta commit, with the positions in it. Deleted "
-    "rows stay in older versions until they are vacuumed.",
+    "rows stay in older versions for table.retention.",
     TargetType.PARQUET: "Each micro-batch rewrites the files it touches and replaces the manifest; "
     "files of older versions are removed at once.",
 }
@@ -54,7 +54,7 @@ def explain(pipeline: Pipeline) -> Iterator[str]:
     for name, kind in layout_of(pipeline).types.items():
         mark = " (key)" if name in pipeline.key_names else ""
         yield f"             {name} {kind.value}{mark}"
-    yield f"  keeps    its lock, status and checkpoint in {pipeline.work}"
+    yield f"  keeps    its lock and status in {pipeline.work}"
     yield ""
     yield _DELETES[target.deletes]
     yield _TARGETS[target.type]
