@@ -15,11 +15,14 @@ from ledgerstone.protocol.messages.write_txn_markers import (
 )
 from ledgerstone.security.acl import AclOperation, AclResourceType
 from ledgerstone.security.audit_chain import ChainEnd, verified
+from ledgerstone.security.authorizer import Rights
 from ledgerstone.security.first_logins import HOUR_MS, MOST_REMEMBERED, FirstLogins
+from ledgerstone.security.principal import Principal
 from ledgerstone.server.auditing.audit_file import audit_files, lines_of
 from ledgerstone.server.auditing.auditor import Auditor
 from ledgerstone.server.auditing.http_acts import act_of, kind_of
 from ledgerstone.server.http.api import handle
+from ledgerstone.server.http.asker import Asker
 from ledgerstone.server.http.server import HttpRequest
 from ledgerstone.server.movable_clock import MovableClock
 from tests.kit.in_process import InProcess
@@ -277,10 +280,18 @@ def test_head_is_shown_and_only_to_super_users() -> None:
     assert len(json.loads(page.body)["public_key"]) == 64
 
     authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-    guarded = InProcess(settings={**AUDITED, "authorizer.class.name": authorizer})
-    page = handle(guarded.broker, HttpRequest("GET", "/api/v1/audit/head", {}, {}))
-    assert page is not None
-    assert page.status == 403
+    settings = {**AUDITED, "authorizer.class.name": authorizer, "super.users": "User:root"}
+    guarded = InProcess(settings=settings)
+    assert guarded.broker.authorizer is not None
+    statuses = []
+    for name in ("ann", "root"):
+        rights = Rights(guarded.broker.authorizer, Principal("User", name), "10.0.0.1")
+        asker = Asker(principal=rights.principal, host="10.0.0.1", rights=rights)
+        request = HttpRequest("GET", "/api/v1/audit/head", {}, {}, asker=asker)
+        page = handle(guarded.broker, request)
+        assert page is not None
+        statuses.append(page.status)
+    assert statuses == [403, 200]
 
 
 def test_head_without_an_audit_log_is_not_there() -> None:
