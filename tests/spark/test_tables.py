@@ -311,6 +311,7 @@ def test_batches_are_planned_from_the_positions_of_the_table(
         (1, 0),
     ]
     assert (first.incoming.rows, first.backlog, nothing) == (4, 8, None)
+    assert 20 < first.incoming.size_bytes < 200
     assert late is not None
     assert (late.ends, late.backlog) == ({0: 7, 1: 6}, 1)
 

@@ -19,7 +19,7 @@ from ledgerstone.spark.offsets import EARLIEST, LATEST, backlog, limited
 from ledgerstone.spark.planning import OffsetRange, ranges_between
 from ledgerstone.spark.positions import offsets_at, topic_ids_of
 from ledgerstone.spark.read_options import Connection, RowOptions, read_options
-from ledgerstone.spark.sampling import bytes_limited
+from ledgerstone.spark.sampling import sized
 from ledgerstone.types import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -67,14 +67,14 @@ class BatchPlanner:
             return None
         source, topic = self._pipeline.source, self._pipeline.source.topic
         end = limited(begin, available, source.max_offsets_per_batch)
-        size = source.max_bytes_per_batch
-        end = bytes_limited(self._client, begin, end, size, self._isolation)
+        planned = sized(self._client, begin, end, source.max_bytes_per_batch, self._isolation)
+        end = planned.end
         topic_id = topic_ids_of(self._client, end).get(topic)
         return PlannedBatch(
             ranges_between(begin, end),
             {each.partition: at for each, at in sorted(end.items())},
             None if topic_id is None else Followed(topic, topic_id),
-            Incoming(backlog(begin, end), size if end != available else min(size, _bytes(waiting))),
+            Incoming(backlog(begin, end), planned.size_bytes),
             waiting,
         )
 
@@ -106,8 +106,3 @@ class BatchPlanner:
         if self._pipeline.source.fail_on_data_loss:
             raise DataLoss(f"{message}; set fail_on_data_loss: false to go on without it")
         logger.warning("data loss: %s", message)
-
-
-def _bytes(offsets: int) -> int:
-    """Of a batch that is smaller than it may be: a guess, for choosing how many tasks share it."""
-    return offsets * 1024

@@ -5,7 +5,7 @@ for one by one: only the first partition of a response is sure to have a batch.
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.fetcher import FetchConfig, Fetched, Fetcher
@@ -27,6 +27,18 @@ def bytes_limited(
     client: Client, begin: Offsets, end: Offsets, max_bytes: int, isolation: IsolationLevel
 ) -> dict[TopicPartition, int]:
     """End offsets for about `max_bytes`, decompressed; each at least one past its start."""
+    return sized(client, begin, end, max_bytes, isolation).end
+
+
+class SizedEnd(NamedTuple):
+    end: dict[TopicPartition, int]
+    size_bytes: int  # from there back to the beginning, about
+
+
+def sized(
+    client: Client, begin: Offsets, end: Offsets, max_bytes: int, isolation: IsolationLevel
+) -> SizedEnd:
+    """As `bytes_limited`, with what it comes to."""
     waiting = {each: begin[each] for each in end if end[each] > begin[each]}
     first = _begun(client, waiting, end, isolation)
     share = shares(first, end, max_bytes)
@@ -37,10 +49,12 @@ def bytes_limited(
             if offset >= samples[each][-1].next_offset:
                 more = _looked(client, {each: offset}, isolation, max_bytes=1)
                 samples[each] += more.values()
-    found = dict(end)
+    found, size = dict(end), 0.0
     for each, some in samples.items():
         found[each] = max(cut(some, end[each], share[each]), begin[each] + 1)
-    return found
+        density = sum(sample.density for sample in some) / len(some)
+        size += density * (found[each] - begin[each])
+    return SizedEnd(found, int(size))
 
 
 def _begun(
