@@ -1,5 +1,6 @@
 """Every target, with every kind of delete, against the plain model."""
 
+import json
 import random
 import shutil
 import sqlite3
@@ -22,6 +23,7 @@ from ledgerstone.pipeline.tables.target import Followed, TableTarget
 from tests.kit.table_model import Record, changes_of, expected_rows, table_rows, text_pipeline
 
 TARGETS = ("sqlite", "parquet", "delta", "postgres")
+FIXED_BUCKETS = Path(__file__).parents[2] / "golden/fixed_buckets/table"
 
 
 @pytest.fixture
@@ -82,6 +84,34 @@ def test_table_follows_the_topic(target: str, location: str, deletes: str) -> No
     assert positions == {
         p: max(r.offset for r in records if r.partition == p) + 1 for p in range(3)
     }
+
+
+def test_parquet_table_of_fixed_buckets_goes_on(tmp_path: Path) -> None:
+    """A history cannot be made again from a compacted topic."""
+    shutil.copytree(FIXED_BUCKETS, tmp_path / "table")
+    pipeline = pipeline_of("parquet", str(tmp_path / "table"), "history")
+    records = story(7)
+
+    with opened(pipeline) as table:
+        apply(pipeline, table, records)
+        found = table_rows(table.rows())
+
+    assert found == expected_rows(records, Deletes.HISTORY)
+    assert json.loads((tmp_path / "table/_manifest.json").read_text())["format"] == 2
+
+
+def test_parquet_table_whose_buckets_are_no_leaves_is_refused(tmp_path: Path) -> None:
+    manifest = tmp_path / "table/_manifest.json"
+    shutil.copytree(FIXED_BUCKETS, manifest.parent)
+    content = json.loads(manifest.read_text()) | {"buckets": 6}
+    manifest.write_text(json.dumps(content))
+
+    with (
+        pytest.raises(PipelineError, match="6 buckets"),
+        opened(pipeline_of("parquet", str(manifest.parent), "history")),
+    ):
+        pass
+    assert json.loads(manifest.read_text()) == content
 
 
 def test_files_of_several_mebibytes_reach_delta(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from ledgerstone.pipeline.tables.target import (
 
 MANIFEST: Final = "_manifest.json"
 VERSION: Final = 2
+_FIXED_BUCKETS: Final = 1  # the format of tables whose number of files was fixed
 
 
 class ParquetTable(TableTarget):
@@ -89,11 +90,10 @@ class ParquetTable(TableTarget):
             content = json.loads((self._path / MANIFEST).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise PipelineError(f"{self._path / MANIFEST} cannot be read: {error}") from error
+        if isinstance(content, dict) and content.get("format") == _FIXED_BUCKETS:
+            return _as_leaves(self._path, content)
         if not isinstance(content, dict) or content.get("format") != VERSION:
-            raise PipelineError(
-                f"{self._path / MANIFEST} is no manifest of format {VERSION}. Remove the directory "
-                "and run again"
-            )
+            raise PipelineError(f"{self._path / MANIFEST} is no manifest of format {VERSION}")
         return content
 
     def positions(self) -> Positions:
@@ -196,6 +196,29 @@ class ParquetTable(TableTarget):
 
     def close(self) -> None:
         """Nothing is kept open."""
+
+
+def _as_leaves(path: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """What an earlier version wrote. Its buckets are leaves where there is a power of two of them,
+    as by default: both go by the last bits of the same hash. Its files have no digest."""
+    buckets = int(manifest["buckets"])
+    if buckets & (buckets - 1):
+        raise PipelineError(
+            f"{path} was written by an earlier version with {buckets} buckets, which is no power "
+            "of two, and cannot be continued. Name another directory"
+        )
+    files = [
+        {
+            "path": each["path"],
+            "leaf": buckets | int(each["bucket"]),
+            "rows": each["rows"],
+            "bytes": each["bytes"],
+            "sha256": "",
+        }
+        for each in manifest["files"]
+    ]
+    kept = {name: value for name, value in manifest.items() if name != "buckets"}
+    return {**kept, "format": VERSION, "files": files}
 
 
 def _files(manifest: Mapping[str, Any]) -> list[LeafFile]:
