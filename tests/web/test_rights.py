@@ -184,7 +184,7 @@ def test_erasing_needs_delete_and_leaves_a_line_where_it_is_refused(
     assert len(list(machine.broker.erasing.journal.book)) == before
     lines = _audit(machine)
     assert any(
-        each["kind"] == "authz.deny"
+        each["kind"] == "http.deny"
         and each["op"] == "DELETE"
         and each["resource"] == f"TOPIC:{COMPACTED}"
         and each["who"]["principal"] == "User:reader"
@@ -213,7 +213,7 @@ def test_requester_is_who_logged_in_whatever_they_say(machine: ErasingMachine) -
     assert page.status == 303
     newest = list(machine.broker.erasing.journal.book)[-1]
     assert newest.requested_by == "User:deleter for Bob"
-    asked = [each for each in _audit(machine) if each["kind"] == "http.change"]
+    asked = [each for each in _audit(machine) if each["kind"] == "erase.request"]
     assert asked[-1]["who"]["principal"] == "User:deleter"
     assert asked[-1]["who"]["host"] == HOST
 

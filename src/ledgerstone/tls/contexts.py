@@ -76,8 +76,15 @@ def _restrict(context: ssl.SSLContext, settings: TlsSettings) -> None:
 
 
 def _trust(context: ssl.SSLContext, settings: TlsSettings) -> None:
-    assert settings.truststore is not None
-    context.load_verify_locations(cadata=read_truststore(settings.truststore).decode())
+    store = settings.truststore
+    assert store is not None
+    try:
+        context.load_verify_locations(cadata=read_truststore(store).decode())
+    except ssl.SSLError as error:
+        key = f"{store.name}.{'certificates' if store.location is None else 'location'}"
+        where = store.location or "[text]"
+        reason = f"holds a certificate that OpenSSL does not take: {error.reason or error}"
+        raise ConfigError(key, where, reason) from error
 
 
 def _show(context: ssl.SSLContext, identity: KeyAndChain) -> None:
