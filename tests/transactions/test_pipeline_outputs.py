@@ -69,6 +69,21 @@ def test_letters_of_a_repeated_batch_are_sent_once(
     assert keys(client, pipeline.dead_letter_topic) == ["0-3", "0-7", "0-9", "1-2", "1-4"]
 
 
+def test_tasks_of_two_partitions_send_at_once_and_a_second_attempt_sends_nothing_again(
+    client: Client, other: Client, pipeline: Pipeline
+) -> None:
+    first, second = letter_sender(client, pipeline, 0), letter_sender(other, pipeline, 1)
+    first(letters(pipeline, (0, 3)))
+    second(letters(pipeline, (1, 2)))
+    first(letters(pipeline, (0, 7)))
+
+    letter_sender(other, pipeline, 0)(letters(pipeline, (0, 3), (0, 7), (0, 9)))
+    with pytest.raises(PipelineError, match="dead letter"):
+        first(letters(pipeline, (0, 9)))
+
+    assert keys(client, pipeline.dead_letter_topic) == ["0-3", "0-7", "0-9", "1-2"]
+
+
 def test_letters_of_a_run_that_still_lives_are_fenced(
     client: Client, other: Client, pipeline: Pipeline
 ) -> None:
