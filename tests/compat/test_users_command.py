@@ -54,3 +54,4 @@ def _account(path: Path, mechanism: str, name: str, password: str) -> None:
         f"sasl.username={name}\nsasl.password={password}\n",
         encoding="utf-8",
     )
+    path.chmod(0o600)
