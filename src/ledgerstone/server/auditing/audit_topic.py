@@ -12,14 +12,6 @@ from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import InvalidRequest, NotLeaderOrFollower
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.metadata.topic_names import AUDIT
-from ledgerstone.protocol.error_codes import ErrorCode
-from ledgerstone.protocol.message import ApiMessage
-from ledgerstone.protocol.messages.create_topics import (
-    CreateTopicsRequest,
-    CreateTopicsRequestConfig,
-    CreateTopicsRequestTopic,
-    CreateTopicsResponse,
-)
 from ledgerstone.records.builder import RecordParts, build_batch
 from ledgerstone.records.validation import Origin
 from ledgerstone.replication.hosted_partitions import HostedPartitions
@@ -27,6 +19,7 @@ from ledgerstone.replication.partition import Partition
 from ledgerstone.security.audit_chain import BrokenChain, checked
 from ledgerstone.server.auditing.audit_file import DAY_MS
 from ledgerstone.server.erasing.needs import Appends, AsksController, HostsTopics
+from ledgerstone.server.guarded_topic import GuardedTopic
 from ledgerstone.types import INT64_MAX, TopicPartition
 
 AUDIT_PARTITION: Final = TopicPartition(AUDIT, 0)
@@ -87,13 +80,11 @@ class AuditTopic:
     retention_days: int | None
 
     @property
-    def _configs(self) -> Mapping[str, str]:
+    def _wanted(self) -> GuardedTopic:
         days = self.retention_days
         retention = {"retention.ms": "-1" if days is None else str(days * DAY_MS)}
-        if self.replication_factor == 1:
-            return {**_CONFIGS, **retention}
-        safe = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
-        return {**_CONFIGS, **retention, **safe}
+        configs = {**_CONFIGS, **retention}
+        return GuardedTopic(name=AUDIT, configs=configs, replication_factor=self.replication_factor)
 
     @property
     def leader(self) -> int | None:
@@ -111,22 +102,7 @@ class AuditTopic:
 
     def ask_for_topic(self, on_answer: Callable[[str | None], None]) -> None:
         """Told why it is not there; in a later turn where the controller is another node."""
-        configs = [CreateTopicsRequestConfig(key, text) for key, text in self._configs.items()]
-        topic = CreateTopicsRequestTopic(
-            name=AUDIT,
-            num_partitions=1,
-            # A smaller cluster has fewer replicas; one whose brokers are down waits for them.
-            replication_factor=min(self.replication_factor, max(len(self.image().brokers), 1)),
-            configs=configs,
-        )
-
-        def answered(answer: ApiMessage) -> None:
-            assert isinstance(answer, CreateTopicsResponse)
-            code, why = answer.topics[0].error_code, answer.topics[0].error_message
-            is_there = code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
-            on_answer(None if is_there else f"{AUDIT} cannot be created: {why}")
-
-        self.controller.ask(CreateTopicsRequest(topics=[topic]), answered, by_broker=True)
+        self._wanted.ask_for(self.controller, self.image(), on_answer)
 
     def append(self, lines: Sequence[bytes], *, node: int, chain: str) -> WrittenLines:
         return append_lines(self.partitions, self.turn, lines, node=node, chain=chain)

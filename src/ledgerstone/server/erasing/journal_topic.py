@@ -1,25 +1,19 @@
 """The topic of the journal of erasures: made on demand, with settings of its own. Grade D."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 from ledgerstone.dataclasses import dataclass
 from ledgerstone.erasure.journal import ERASURES_TOPIC
 from ledgerstone.errors import LogStorageError, NotController
 from ledgerstone.metadata.image import ConfigResource, MetadataImage, ResourceType
-from ledgerstone.protocol.error_codes import ErrorCode
-from ledgerstone.protocol.message import ApiMessage, MetadataRecord
-from ledgerstone.protocol.messages.create_topics import (
-    CreateTopicsRequest,
-    CreateTopicsRequestConfig,
-    CreateTopicsRequestTopic,
-    CreateTopicsResponse,
-)
+from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.metadata_records import ConfigRecord
 from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.erasing.needs import AsksController, HostsTopics
+from ledgerstone.server.guarded_topic import GuardedTopic
 from ledgerstone.types import TopicPartition
 
 _LOG: Final = logging.getLogger(__name__)
@@ -45,12 +39,10 @@ class JournalTopic:
     replication_factor: int
 
     @property
-    def _configs(self) -> Mapping[str, str]:
-        if self.replication_factor == 1:
-            return _CONFIGS
-        # A receipt that was given must survive any one broker.
-        safe = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
-        return {**_CONFIGS, **safe}
+    def _wanted(self) -> GuardedTopic:
+        return GuardedTopic(
+            name=ERASURES_TOPIC, configs=_CONFIGS, replication_factor=self.replication_factor
+        )
 
     @property
     def exists(self) -> bool:
@@ -84,28 +76,13 @@ class JournalTopic:
 
     def ask_for_topic(self, on_answer: Callable[[str | None], None]) -> None:
         """Told why it is not there; in a later turn where the controller is another node."""
-        configs = [CreateTopicsRequestConfig(key, text) for key, text in self._configs.items()]
-        topic = CreateTopicsRequestTopic(
-            name=ERASURES_TOPIC,
-            num_partitions=1,
-            # A smaller cluster has fewer replicas; one whose brokers are down waits for them.
-            replication_factor=min(self.replication_factor, max(len(self.image().brokers), 1)),
-            configs=configs,
-        )
-
-        def answered(answer: ApiMessage) -> None:
-            assert isinstance(answer, CreateTopicsResponse)
-            code, why = answer.topics[0].error_code, answer.topics[0].error_message
-            is_there = code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
-            on_answer(None if is_there else f"{ERASURES_TOPIC} cannot be created: {why}")
-
-        self.controller.ask(CreateTopicsRequest(topics=[topic]), answered, by_broker=True)
+        self._wanted.ask_for(self.controller, self.image(), on_answer)
 
     def restore_configs(self) -> None:
         """No client may weaken them; older brokers let them, and what is on disk may be older."""
         resource = ConfigResource(ResourceType.TOPIC, ERASURES_TOPIC)
         present = self.image().config_of(resource)
-        configs = self._configs
+        configs = self._wanted.all_configs
         weakened = [name for name, text in configs.items() if present.get(name) != text]
         if not weakened:
             return
