@@ -1,6 +1,4 @@
-"""Asks the controller for a topic of one partition that only brokers write. Grade D.
-
-Its asking is an effect of the controller link."""
+"""Asks the controller for a topic of one partition that only brokers write. Grade D."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
