@@ -75,18 +75,7 @@ class OperatorsFile(NamedTuple):
 def open_private(path: str) -> int:
     """A descriptor to read one of ours; NotPrivate unless it is its owner's alone."""
     # Without O_NONBLOCK, opening a pipe that somebody put there would wait for a writer.
-    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-    try:
-        descriptor = os.open(path, flags)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise NotPrivate(path, "is a symbolic link") from None
-        raise
-    refusal = _found(descriptor, path).refusal_as_ours()
-    if refusal is not None:
-        os.close(descriptor)
-        raise NotPrivate(path, refusal)
-    return descriptor
+    return _open_ours(path, os.O_RDONLY | os.O_NONBLOCK)
 
 
 def read_private(path: str, most_bytes: int) -> bytes:
@@ -124,9 +113,12 @@ def create_private(path: str, mode: int = 0o600) -> int:
 
 def append_private(path: str) -> int:
     """A descriptor at the end of one of ours, which is made if it is not there."""
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    return _open_ours(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+
+def _open_ours(path: str, flags: int) -> int:
     try:
-        descriptor = os.open(path, flags, 0o600)
+        descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise NotPrivate(path, "is a symbolic link") from None

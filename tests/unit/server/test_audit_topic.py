@@ -54,6 +54,7 @@ from ledgerstone.protocol.messages.produce import (
 )
 from ledgerstone.records.builder import build_batch
 from ledgerstone.replication.replay_reader import replay_batches
+from ledgerstone.security.audit_chain import AuditEvent
 from ledgerstone.security.audit_check import ChainCheck
 from ledgerstone.security.principal import Principal
 from ledgerstone.server.auditing import audit_feed, audit_file
@@ -161,7 +162,7 @@ def test_long_log_follows_in_parcels_over_many_files(
     auditor = machine.broker.auditor
     assert auditor is not None
     for number in range(1_700):
-        auditor.noted("k", "done", {"number": number}, sync=False)
+        auditor.write(AuditEvent("k", "done", {}, {"number": number}))
 
     machine.advance(5_000)
 
@@ -310,7 +311,7 @@ def test_file_that_is_replaced_while_it_is_read_loses_no_line(
     auditor = machine.broker.auditor
     assert auditor is not None
     for number in range(30):
-        auditor.noted("k", "done", {"number": number}, sync=False)
+        auditor.write(AuditEvent("k", "done", {}, {"number": number}))
     real, sent = AuditTopic.append, []
 
     def slowly(self: AuditTopic, lines: list[bytes], **how: Any) -> Any:

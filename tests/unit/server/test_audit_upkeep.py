@@ -43,7 +43,7 @@ class _Node:
         secret = seal_key.load_or_create(self.fs, KEY_FILE, self.dice)
         care = Upkeep(file, self.clock, secret, retention_days=self.retention_days)
         auditor = Auditor(file, self.clock, care)
-        auditor.noted("start", "done", {}, sync=True)
+        auditor.noted("start", {})
         self.promised = file.link
         return auditor
 

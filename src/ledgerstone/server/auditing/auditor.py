@@ -94,22 +94,10 @@ class Auditor:
         outcome = "done" if status < 400 else "refused"
         self.write(AuditEvent(kind, outcome, who, {**facts, "status": status}))
 
-    def noted(
-        self,
-        kind: str,
-        outcome: str,
-        facts: Mapping[str, Any],
-        *,
-        sync: bool,
-        who: Mapping[str, str] | None = None,
-    ) -> None:
-        """What no request of Kafka's protocol asked for. OSError only with `sync`."""
-        event = AuditEvent(kind, outcome, dict(who or {}), facts)
-        if sync:
-            self._file.append(event, sync=True)
-            self._written()
-        else:
-            self.write(event)
+    def noted(self, kind: str, facts: Mapping[str, Any]) -> None:
+        """What nobody asked for: of the node's own life. Synced; OSError."""
+        self._file.append(AuditEvent(kind, "done", {}, facts), sync=True)
+        self._written()
 
     # -- denials and logins -------------------------------------------------------------------
 
@@ -250,7 +238,7 @@ class Auditor:
             for each in storm.rest():
                 self._write_denial(kind, each)
         try:
-            self.noted("stop", "done", {"node_id": self._file.node_id}, sync=True)
+            self.noted("stop", {"node_id": self._file.node_id})
             if self.upkeep is not None:
                 self.upkeep.seal()
             if self.feed is not None:

@@ -46,7 +46,7 @@ def _audited(config: BrokerConfig, file: AuditFile, clock: Clock, dice: Dice) ->
     days = config.ledgerstone_audit_retention_days
     upkeep = Upkeep(file, clock, secret, retention_days=None if days < 0 else days)
     auditor = Auditor(file, clock, upkeep)
-    auditor.noted("start", "done", {"node_id": config.node_id}, sync=True)
+    auditor.noted("start", {"node_id": config.node_id})
     return auditor
 
 
