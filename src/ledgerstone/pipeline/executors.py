@@ -6,14 +6,14 @@ pass.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from ledgerstone.pipeline.tables.target import Done, Job
-from ledgerstone.pipeline.task_failures import ReturnedFailures, TaskFailure
+from ledgerstone.pipeline.task_failures import ReturnedFailures, TaskFailure, worst_of
 
 # As Spark's own spark.task.maxFailures.
-_ATTEMPTS: Final = 4
+ATTEMPTS: Final = 4
 # Spark waits ten seconds for a Python process to start; a busy machine may take longer.
 _NOT_STARTED: Final = "Python worker failed to connect back"
 _STARTS: Final = 3
@@ -31,7 +31,7 @@ class SparkExecutors:
 
     def run(self, work: Callable[[Job], Done], jobs: Sequence[Job]) -> list[Done]:
         found: dict[int, Done] = {}
-        for left in reversed(range(_ATTEMPTS)):
+        for left in reversed(range(ATTEMPTS)):
             numbers = [number for number in range(len(jobs)) if number not in found]
             failures: list[TaskFailure] = []
             for number, outcome in self._collected(work, jobs, numbers):
@@ -41,8 +41,7 @@ class SparkExecutors:
                     found[number] = outcome
             if not failures:
                 break
-            # One that cannot pass is the one to tell.
-            worst = min(failures, key=lambda each: each.retriable)
+            worst = worst_of(failures)
             if not left or not worst.retriable:
                 raise worst.error()
             logger.warning("%d of %d jobs are repeated: %s", len(failures), len(jobs), worst)
@@ -55,13 +54,36 @@ class SparkExecutors:
             return []
         some = [(number, jobs[number]) for number in numbers]
         told = ReturnedFailures(work=work)
-        for left in reversed(range(_STARTS)):
-            try:
-                spread = self._context.parallelize(some, len(some))
-                outcomes = spread.map(lambda pair: (pair[0], told(pair[1]))).collect()
-                return list(outcomes)
-            except Exception as error:
-                if not left or _NOT_STARTED not in str(error):
-                    raise
-                logger.warning("a Python process of Spark did not start in time; again")
-        raise AssertionError("the last attempt returns or raises")
+        spread = self._context.parallelize(some, len(some))
+        return _outcomes(spread.map(lambda pair: (pair[0], told(pair[1]))))
+
+    def exchange(
+        self, give: Callable[[Job], Iterable[tuple[int, Any]]], jobs: Sequence[Job], parts: int
+    ) -> "Exchange":
+        """Each job gives things away to numbered parts. Spark brings those of a part together."""
+        given = self._context.parallelize(jobs, max(1, len(jobs))).flatMap(give)
+        return Exchange(given.groupByKey(min(parts, 2 * self.parallelism)))
+
+
+class Exchange:
+    """What jobs gave to parts. It stays with the executors until this is dropped, so that each
+    `run` begins there."""
+
+    def __init__(self, parts: Any) -> None:  # noqa: ANN401 - an RDD
+        self._parts = parts
+
+    def run(self, work: Callable[[Iterable[Any]], Done]) -> "list[Done | TaskFailure]":
+        """For each part that was given anything, in no order."""
+        told = ReturnedFailures(work=work)
+        return _outcomes(self._parts.map(lambda pair: told(pair[1])))
+
+
+def _outcomes(spread: Any) -> list[Any]:  # noqa: ANN401 - an RDD
+    for left in reversed(range(_STARTS)):
+        try:
+            return list(spread.collect())
+        except Exception as error:
+            if not left or _NOT_STARTED not in str(error):
+                raise
+            logger.warning("a Python process of Spark did not start in time; again")
+    raise AssertionError("the last attempt returns or raises")

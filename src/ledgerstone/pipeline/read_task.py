@@ -32,7 +32,7 @@ from ledgerstone.spark.schema import Projection
 from ledgerstone.spark.tasks import read_range
 from ledgerstone.spark.worker import connect
 
-_SHAPE: Final = Projection(
+RECORD_SHAPE: Final = Projection(
     names=RECORD_COLUMNS,
     schema=pa.schema(
         [
@@ -71,7 +71,7 @@ class ReadDone(NamedTuple):
 def read_job(job: ReadJob) -> ReadDone:
     """All of the range, or an error."""
     task = RangeTask(job.wanted, job.topic_id)
-    records = read_range(task, job.connection, job.rows, Pruning(), _SHAPE)
+    records = read_range(task, job.connection, job.rows, Pruning(), RECORD_SHAPE)
     sink = job.stage.open()
     counts = _Reading(job, sink)
     try:

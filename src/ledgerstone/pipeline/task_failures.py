@@ -4,7 +4,7 @@ A task of Spark that raises ends as text inside a stack trace. So ours do not ra
 what went wrong, and the driver raises it again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from ledgerstone.dataclasses import dataclass
@@ -54,6 +54,11 @@ def failure_from(error: Exception) -> TaskFailure:
     if isinstance(error, DefinitionError):
         retriable = False
     return TaskFailure(type(error).__name__, str(error)[:_MAX_TEXT], is_ours, retriable)
+
+
+def worst_of(failures: Iterable[TaskFailure]) -> TaskFailure:
+    """One that cannot pass is the one to tell."""
+    return min(failures, key=lambda each: each.retriable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

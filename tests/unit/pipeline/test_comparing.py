@@ -1,24 +1,52 @@
 """A topic against a table, without either: what is judged, what is found, what would repair it."""
 
-import os
 import random
-import subprocess
-import sys
+from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pytest
 
 from ledgerstone.pipeline.changes import one_per_key
 from ledgerstone.pipeline.definition import Deletes
-from ledgerstone.pipeline.layout import layout_of
+from ledgerstone.pipeline.layout import DELETED, Layout, layout_of
 from ledgerstone.pipeline.state.comparing import Comparison, compare, total
-from ledgerstone.pipeline.state.spilling import PARTS, Spill, own_directory
+from ledgerstone.pipeline.state.comparing_tasks import (
+    PARTS,
+    Compared,
+    ComparePart,
+    Slice,
+    SplitByKey,
+)
 from ledgerstone.pipeline.tables.merging import merged
+from ledgerstone.pipeline.tables.target import Staged
+from ledgerstone.pipeline.task_failures import TaskFailure
 from tests.kit.table_model import Record, changes_of, expected_rows, table_rows, text_pipeline
 
 NOW_MS = 50_000
+
+
+class MemoryStage:
+    """Where parts put repairs down."""
+
+    def __init__(self) -> None:
+        self.changes: list[pa.Table] = []
+
+    def unfit(self, changes: pa.Table) -> dict[int, str]:
+        return {}
+
+    def open(self) -> "MemoryStage":
+        return self
+
+    def add(self, changes: pa.Table) -> None:
+        self.changes.append(changes)
+
+    def finish(self) -> Staged:
+        return Staged("here", (), 0, 0)
+
+    def abandon(self) -> None:
+        raise AssertionError("nothing fails here")
 
 
 def table_of(deletes: str, records: list[Record]) -> pa.Table:
@@ -119,8 +147,34 @@ def test_row_whose_tombstone_is_gone_ends_now(deletes: str, end: str) -> None:
     assert at.timestamp() * 1000 == NOW_MS
 
 
+class Rows(NamedTuple):
+    """One side, in pieces as a task reads them."""
+
+    is_topic: bool
+    some: list[pa.Table]
+
+    def pieces(self) -> Iterator[pa.Table]:
+        return iter(self.some)
+
+
+class Unreadable(NamedTuple):
+    is_topic: bool = True
+
+    def pieces(self) -> Iterator[pa.Table]:
+        raise OSError("the disk is gone")
+
+
+def exchanged(layout: Layout, *sides: Rows | Unreadable) -> list[list[Slice | TaskFailure]]:
+    """What every part was given, as Spark would bring it together."""
+    given: dict[int, list[Slice | TaskFailure]] = {}
+    for side in sides:
+        for part, each in SplitByKey(layout=layout)(side):
+            given.setdefault(part, []).append(each)
+    return list(given.values())
+
+
 @pytest.mark.parametrize("deletes", ["hard", "soft"])
-def test_parts_add_up_to_the_whole(deletes: str, tmp_path: Path) -> None:
+def test_parts_add_up_to_the_whole(deletes: str) -> None:
     pipeline = text_pipeline("sqlite", "unused", deletes)
     layout = layout_of(pipeline)
     dice = random.Random(3)
@@ -130,34 +184,48 @@ def test_parts_add_up_to_the_whole(deletes: str, tmp_path: Path) -> None:
     ]
     table = table_of(deletes, [each for each in topic if dice.random() < 0.9])
     latest = one_per_key(changes_of(pipeline, topic), ("id",))
+    work = ComparePart(layout=layout, positions={0: 400, 1: 400}, now_ms=NOW_MS)
 
-    with (
-        Spill(tmp_path / "topic", layout, layout.change_schema) as one,
-        Spill(tmp_path / "table", layout, layout.table_schema) as other,
-    ):
-        one.add([latest.slice(0, 77), latest.slice(77), latest.slice(0, 0)])
-        other.add([table])
-        sides = list(zip(one.parts(), other.parts(), strict=True))
-        again = [part.num_rows for part in one.parts()]
-    found = [compare(*each, {0: 400, 1: 400}, layout, now_ms=NOW_MS) for each in sides]
+    given = exchanged(
+        layout,
+        Rows(is_topic=True, some=[latest.slice(0, 77), latest.slice(77), latest.slice(0, 0)]),
+        Rows(is_topic=False, some=[table]),
+    )
+    found = [work(each) for each in given]
 
-    whole, repairs = compare(latest, table, {0: 400, 1: 400}, layout, now_ms=NOW_MS)
-    added = total((each for each, _ in found), layout)
+    whole, _ = compare(latest, table, {0: 400, 1: 400}, layout, now_ms=NOW_MS)
+    added = total([each.found for each in found if isinstance(each, Compared)], layout)
+    assert len(given) == PARTS
     assert replace(added, examples=()) == replace(whole, examples=())
     assert len(added.examples) == len(whole.examples)
-    assert sum(each.num_rows for _, each in found) == repairs.num_rows > 0
-    assert (len(again), sum(again), max(again) < 50) == (PARTS, 500, True)
-    assert not list(tmp_path.iterdir())
 
 
-def test_leftovers_of_a_comparison_that_was_killed_are_dropped(tmp_path: Path) -> None:
-    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], stdout=-1)
-    dead, alive = (tmp_path / f"comparing-{pid}" for pid in (int(gone.stdout), os.getppid()))
-    for path in (dead, alive):
-        (path / "table").mkdir(parents=True)
-        (path / "table" / "07.arrow").write_bytes(b"rows")
+@pytest.mark.parametrize("only_deletes", [False, True])
+def test_repairs_are_put_down_by_the_part_that_found_them(only_deletes: bool) -> None:
+    pipeline = text_pipeline("sqlite", "unused", "hard")
+    layout = layout_of(pipeline)
+    table = table_of("hard", [Record(0, n, f"k{n}".encode(), b"old", 1) for n in range(40)])
+    latest = changes_of(pipeline, [Record(0, 50, b"new", b"1", 2), Record(0, 51, b"k7", b"2", 3)])
+    stage = MemoryStage()
+    work = ComparePart(
+        layout=layout, positions={0: 60}, now_ms=NOW_MS, stage=stage, only_deletes=only_deletes
+    )
 
-    mine = own_directory(tmp_path)
+    sides = (Rows(is_topic=True, some=[latest]), Rows(is_topic=False, some=[table]))
+    for each in exchanged(layout, *sides):
+        work(each)
 
-    assert mine.name == f"comparing-{os.getpid()}"
-    assert list(tmp_path.iterdir()) == [alive]
+    repairs = pa.concat_tables(stage.changes)
+    deleted = repairs.column(DELETED).to_pylist()
+    assert (deleted.count(True), deleted.count(False)) == (39, 0 if only_deletes else 2)
+
+
+def test_side_that_cannot_be_read_fails_its_comparison() -> None:
+    layout = layout_of(text_pipeline("sqlite", "unused", "hard"))
+    work = ComparePart(layout=layout, positions={}, now_ms=NOW_MS)
+
+    (found,) = [work(each) for each in exchanged(layout, Unreadable())]
+
+    assert isinstance(found, TaskFailure)
+    assert found.retriable
+    assert "the disk is gone" in str(found.error())

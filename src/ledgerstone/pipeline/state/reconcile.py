@@ -7,7 +7,6 @@ The topic's keys tell which: keys that are live there will be read anyway.
 from pyspark.sql import SparkSession
 
 from ledgerstone.pipeline.definition import Pipeline
-from ledgerstone.pipeline.layout import DELETED
 from ledgerstone.pipeline.state.comparing import Comparison
 from ledgerstone.pipeline.state.expiry import check_nothing_expires
 from ledgerstone.pipeline.state.table_check import TableCheck
@@ -15,12 +14,9 @@ from ledgerstone.pipeline.tables.target import TableTarget
 
 
 def reconcile(spark: SparkSession, pipeline: Pipeline, target: TableTarget) -> Comparison:
-    with TableCheck(spark, pipeline, target) as check:
-        found = check.total()
-        if found.extra:
-            check_nothing_expires(pipeline.source)
-            for repairs in check.repairs():
-                deletes = repairs.filter(repairs.column(DELETED))
-                if deletes.num_rows:
-                    target.repair(deletes)
+    check = TableCheck(spark, pipeline, target)
+    found = check.total()
+    if found.extra:
+        check_nothing_expires(pipeline.source)
+        check.repair(found, only_deletes=True)
     return found

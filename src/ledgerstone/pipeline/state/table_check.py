@@ -1,99 +1,127 @@
-"""Compares a table with its topic, part by part, for `verify` and `reconcile`. Shell.
+"""Compares a table with its topic, for `verify` and `reconcile`. Shell.
 
-The driver holds the latest records of as many partitions as Spark has cores, and then one part of
-each side; the rest is in the pipeline's work directory.
+Executors read, compare, and put down what would correct the table. The driver gets counts.
 """
 
-import shutil
-from collections.abc import Iterator
-from contextlib import ExitStack
-from pathlib import Path
-from types import TracebackType
+import logging
 from typing import Final
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from ledgerstone.client.blocking import Client
 from ledgerstone.pipeline.connecting import connect_to
 from ledgerstone.pipeline.definition import Pipeline
+from ledgerstone.pipeline.executors import ATTEMPTS, Exchange, SparkExecutors
 from ledgerstone.pipeline.following import check_followed, topic_now
 from ledgerstone.pipeline.layout import layout_of
-from ledgerstone.pipeline.reading import collected, latest_changes
-from ledgerstone.pipeline.state.comparing import Comparison, compare, total
-from ledgerstone.pipeline.state.spilling import Spill, own_directory
-from ledgerstone.pipeline.tables.target import TableTarget
+from ledgerstone.pipeline.reading import common_options
+from ledgerstone.pipeline.state.comparing import Comparison, total
+from ledgerstone.pipeline.state.comparing_tasks import (
+    PARTS,
+    Compared,
+    ComparePart,
+    Side,
+    SplitByKey,
+    TableRows,
+    TopicRange,
+)
+from ledgerstone.pipeline.tables.leaves import Incoming
+from ledgerstone.pipeline.tables.target import BatchStage, Positions, TableTarget
+from ledgerstone.pipeline.task_failures import TaskFailure, worst_of
+from ledgerstone.spark.offsets import EARLIEST, LATEST
+from ledgerstone.spark.planning import ranges_between
+from ledgerstone.spark.positions import offsets_at, topic_ids_of
+from ledgerstone.spark.range_task import RangeTask
+from ledgerstone.spark.read_options import read_options
 from ledgerstone.system import SystemClock
+from ledgerstone.types import TopicPartition
 
-# Small repairs of many parts are one transaction of the table.
-_REPAIRS_AT_ONCE: Final = 100_000
+# About what a change takes, for tables that divide their work by it.
+_CHANGE_BYTES: Final = 256
+
+logger = logging.getLogger(__name__)
 
 
 class TableCheck:
+    """Both sides are read once; comparing them again is cheap."""
+
     def __init__(self, spark: SparkSession, pipeline: Pipeline, target: TableTarget) -> None:
-        self._layout = layout_of(pipeline)
+        self._pipeline = pipeline
         self._target = target
-        self._files = ExitStack()
-        directory = own_directory(Path(pipeline.work))
-        # Entered first, so that it goes last.
-        self._files.callback(shutil.rmtree, directory, ignore_errors=True)
-        layout = self._layout
-        try:
-            with connect_to(pipeline.source.bootstrap, pipeline.source.command_config) as client:
-                check_followed(pipeline, target, topic_now(client, pipeline.source.topic))
+        self._executors = SparkExecutors(spark)
+        self._layout = layout_of(pipeline)
+        self._now_ms = SystemClock().now_ms()
+        self._read()
+
+    def _read(self) -> None:
+        source = self._pipeline.source
+        with connect_to(source.bootstrap, source.command_config) as client:
+            check_followed(self._pipeline, self._target, topic_now(client, source.topic))
             # Positions first: what is applied while the topic is read is pending, not wrong.
-            self._positions = target.positions()
-            self._rows = self._files.enter_context(
-                Spill(directory / "table", layout, layout.table_schema)
-            )
-            self._rows.add(target.rows())
-            self._latest = self._files.enter_context(
-                Spill(directory / "topic", layout, layout.change_schema)
-            )
-            self._latest.add(_latest_by_partitions(spark, pipeline))
-            self._now_ms = SystemClock().now_ms()
-        except BaseException:
-            self._files.close()
-            raise
+            self._positions: Positions = self._target.positions()
+            sides = [*self._table_sides(), *_topic_sides(client, self._pipeline)]
+        give = SplitByKey(layout=self._layout)
+        self._exchange: Exchange = self._executors.exchange(give, sides, PARTS)
 
-    def __enter__(self) -> "TableCheck":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._files.close()
+    def _table_sides(self) -> list[Side]:
+        sources = self._target.row_sources(2 * self._executors.parallelism)
+        return [TableRows(self._pipeline, each) for each in sources or (None,)]
 
     def total(self) -> Comparison:
-        return total((found for found, _ in self._compared()), self._layout)
+        found = [each.found for each in self._compared()]
+        # Of no rows at all: names every partition, also where no part has any.
+        nothing = self._work()(())
+        assert isinstance(nothing, Compared)
+        return total([nothing.found, *found], self._layout)
 
-    def repairs(self) -> Iterator[pa.Table]:
-        """Changes that correct the table, some at a time."""
-        some: list[pa.Table] = []
-        count = 0
-        for _, repairs in self._compared():
-            if repairs.num_rows:
-                some.append(repairs)
-                count += repairs.num_rows
-            if count >= _REPAIRS_AT_ONCE:
-                yield pa.concat_tables(some)
-                some, count = [], 0
-        if some:
-            yield pa.concat_tables(some)
+    def repair(self, found: Comparison, *, only_deletes: bool = False) -> None:
+        """Corrects what `total` found, in one transaction of the table."""
+        wrong = found.extra + (0 if only_deletes else found.missing + found.stale)
+        if not wrong:
+            return
+        stage = self._target.stage(Incoming(wrong, wrong * _CHANGE_BYTES))
+        try:
+            compared = self._compared(stage, only_deletes=only_deletes)
+            staged = [each.staged for each in compared if each.staged is not None]
+            self._target.apply_staged(stage, staged, {}, forced=True)
+        finally:
+            self._target.drop_staged()
 
-    def _compared(self) -> Iterator[tuple[Comparison, pa.Table]]:
-        sides = zip(self._latest.parts(), self._rows.parts(), strict=True)
-        for latest, rows in sides:
-            yield compare(latest, rows, self._positions, self._layout, now_ms=self._now_ms)
+    def _work(self, stage: BatchStage | None = None, *, only_deletes: bool = False) -> ComparePart:
+        return ComparePart(
+            layout=self._layout,
+            positions=self._positions,
+            now_ms=self._now_ms,
+            stage=stage,
+            only_deletes=only_deletes,
+        )
+
+    def _compared(
+        self, stage: BatchStage | None = None, *, only_deletes: bool = False
+    ) -> list[Compared]:
+        for left in reversed(range(ATTEMPTS)):
+            outcomes = self._exchange.run(self._work(stage, only_deletes=only_deletes))
+            failures = [each for each in outcomes if isinstance(each, TaskFailure)]
+            if not failures:
+                break
+            worst = worst_of(failures)
+            if not left or not worst.retriable:
+                raise worst.error()
+            logger.warning("the comparison begins again: %s", worst)
+            self._read()
+        return [each for each in outcomes if isinstance(each, Compared)]
 
 
-def _latest_by_partitions(spark: SparkSession, pipeline: Pipeline) -> Iterator[pa.Table]:
-    topic = pipeline.source.topic
-    with connect_to(pipeline.source.bootstrap, pipeline.source.command_config) as client:
-        partitions = sorted(client.topic(topic).partitions)
-    at_once = max(1, spark.sparkContext.defaultParallelism)
-    for first in range(0, len(partitions), at_once):
-        some = partitions[first : first + at_once]
-        yield collected(latest_changes(spark, pipeline, some), pipeline)
+def _topic_sides(client: Client, pipeline: Pipeline) -> list[Side]:
+    """A task for each partition that has records: the latest of each key, tombstones too."""
+    options = {**common_options(pipeline.source), "fold": "latest", "startingOffsets": "earliest"}
+    read = read_options(options, streaming=True)
+    assert read.connection is not None, "a topic without a broker"
+    topic, isolation = pipeline.source.topic, read.rows.isolation
+    partitions = sorted(TopicPartition(topic, each) for each in client.topic(topic).partitions)
+    begin, end = (offsets_at(client, partitions, at, isolation) for at in (EARLIEST, LATEST))
+    topic_id = topic_ids_of(client, end).get(topic)
+    return [
+        TopicRange(pipeline, RangeTask(each, topic_id), read.connection, read.rows)
+        for each in ranges_between(begin, end)
+    ]

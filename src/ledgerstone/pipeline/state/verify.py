@@ -22,11 +22,10 @@ def verify(
             "a history cannot be repaired from the latest records: versions in between are gone "
             "from them. Begin with an empty table while the topic has what you need"
         )
-    with TableCheck(spark, pipeline, target) as check:
-        found = check.total()
-        if repair and not found.is_equal:
-            if found.extra:
-                check_nothing_expires(pipeline.source)
-            for repairs in check.repairs():
-                target.repair(repairs)
+    check = TableCheck(spark, pipeline, target)
+    found = check.total()
+    if repair and not found.is_equal:
+        if found.extra:
+            check_nothing_expires(pipeline.source)
+        check.repair(found)
     return found

@@ -19,7 +19,7 @@ from deltalake.transaction import AddAction, CommitProperties, Transaction
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import Layout
 from ledgerstone.pipeline.tables.file_area import STAGING, FileArea
-from ledgerstone.pipeline.tables.group_merging import LeafBatch
+from ledgerstone.pipeline.tables.group_merging import LeafBatch, LeafRows, leaf_sources
 from ledgerstone.pipeline.tables.leaves import ROOT, Incoming, LeafFile
 from ledgerstone.pipeline.tables.shards import ShardStage
 from ledgerstone.pipeline.tables.target import (
@@ -198,6 +198,9 @@ class DeltaTarget(TableTarget):
         for batch in dataset.to_batches(columns=names, batch_size=_ROWS_AT_ONCE):
             if batch.num_rows:
                 yield pa.Table.from_batches([batch]).cast(self._layout.table_schema)
+
+    def row_sources(self, wanted: int) -> Sequence[LeafRows]:
+        return leaf_sources(self._area, self._files(), self._layout, wanted)
 
     def close(self) -> None:
         self._table = None

@@ -6,7 +6,7 @@ table before the driver's commit names it.
 """
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -67,6 +67,25 @@ class SwappedFiles(NamedTuple):
     replaced: tuple[LeafFile, ...]
     written: tuple[LeafFile, ...]
     applied: Applied
+
+
+class LeafRows(NamedTuple):
+    """The rows of some files; picklable."""
+
+    area: FileArea
+    files: tuple[LeafFile, ...]
+    layout: Layout
+
+    def pieces(self) -> Iterator[pa.Table]:
+        for file in self.files:
+            yield read_leaf(self.area, [file], self.layout)
+
+
+def leaf_sources(
+    area: FileArea, files: Sequence[LeafFile], layout: Layout, wanted: int
+) -> list[LeafRows]:
+    shares = (tuple(files[at::wanted]) for at in range(min(wanted, len(files))))
+    return [LeafRows(area, share, layout) for share in shares]
 
 
 class LeafBatch:

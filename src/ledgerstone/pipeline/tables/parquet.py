@@ -18,7 +18,13 @@ import pyarrow.compute as pc
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import Layout
 from ledgerstone.pipeline.tables.file_area import STAGING, FileArea
-from ledgerstone.pipeline.tables.group_merging import LeafBatch, read_leaf, write_leaf
+from ledgerstone.pipeline.tables.group_merging import (
+    LeafBatch,
+    LeafRows,
+    leaf_sources,
+    read_leaf,
+    write_leaf,
+)
 from ledgerstone.pipeline.tables.leaves import Incoming, LeafFile
 from ledgerstone.pipeline.tables.shards import ShardStage
 from ledgerstone.pipeline.tables.target import (
@@ -193,6 +199,9 @@ class ParquetTable(TableTarget):
     def rows(self) -> Iterator[pa.Table]:
         for file in _files(self.manifest()):
             yield read_leaf(self._area, [file], self._layout)
+
+    def row_sources(self, wanted: int) -> Sequence[LeafRows]:
+        return leaf_sources(self._area, _files(self.manifest()), self._layout, wanted)
 
     def close(self) -> None:
         """Nothing is kept open."""

@@ -79,6 +79,23 @@ class BatchStage(Protocol):
     def open(self) -> ChangeSink: ...
 
 
+def put_down(stage: BatchStage, changes: pa.Table) -> Staged:
+    """Changes that are in memory, as one task's."""
+    sink = stage.open()
+    try:
+        sink.add(changes)
+    except BaseException:
+        sink.abandon()
+        raise
+    return sink.finish()
+
+
+class RowSource(Protocol):
+    """Some rows of a table, for one task to read; picklable."""
+
+    def pieces(self) -> Iterator[pa.Table]: ...
+
+
 class Executors(Protocol):
     """Where the work of a table is done: here, or by Spark's executors."""
 
@@ -140,6 +157,10 @@ class TableTarget(Protocol):
     def rows(self) -> Iterator[pa.Table]:
         """Every row, with the columns of the layout, in pieces."""
 
+    def row_sources(self, wanted: int) -> Sequence[RowSource]:
+        """Every row in about so many parts; none if only `rows` can tell them."""
+        return ()
+
     def close(self) -> None: ...
 
     def apply(self, changes: pa.Table, positions: Mapping[int, int]) -> Applied:
@@ -152,13 +173,5 @@ class TableTarget(Protocol):
 
     def _apply(self, changes: pa.Table, positions: Mapping[int, int], *, forced: bool) -> Applied:
         stage = self.stage(Incoming(changes.num_rows, changes.nbytes))
-        staged = []
-        if changes.num_rows:
-            sink = stage.open()
-            try:
-                sink.add(changes)
-            except BaseException:
-                sink.abandon()
-                raise
-            staged.append(sink.finish())
+        staged = [put_down(stage, changes)] if changes.num_rows else []
         return self.apply_staged(stage, staged, positions, forced=forced)
