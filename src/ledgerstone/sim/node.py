@@ -248,8 +248,7 @@ class Node:
         connection = self._by_link.get(link.number)
         if connection is not None:
             connection.inbox.append(data)
-            # As the runtime does: the deadline is asked for only where it may have come closer.
-            self._guarded(_nothing, is_due_later=True)
+            self._guarded(_nothing, is_due_sooner=_may_be_due_sooner)
 
     def link_closed(self, link: Link) -> None:
         connection = self._by_link.get(link.number)
@@ -325,8 +324,15 @@ class Node:
 
         self._guarded(run)
 
-    def _guarded(self, action: Callable[[], None], *, is_due_later: bool = False) -> None:
-        """A border: a simulated crash ends the process, any other fault is a finding."""
+    def _guarded(
+        self,
+        action: Callable[[], None],
+        *,
+        is_due_sooner: Callable[[Broker], bool] = lambda broker: True,
+    ) -> None:
+        """A border: a simulated crash ends the process, any other fault is a finding.
+
+        As the runtime does, the next deadline is asked for where it may have come closer."""
         if self.broker is None:
             return
         if self.world.now_ms < self.paused_until_ms:
@@ -347,7 +353,7 @@ class Node:
         except Exception as error:
             kind = type(error).__name__
             raise Violation("BrokerFault", f"{self.name}: {kind}: {error}") from error
-        if self.broker is not None and (not is_due_later or self.broker.may_be_due_sooner):
+        if self.broker is not None and is_due_sooner(self.broker):
             self._reschedule()
 
     def _perform(self, effects: list[Effect]) -> None:
@@ -398,6 +404,10 @@ class Node:
     def recovery_points(self) -> dict[TopicPartition, int]:
         assert self.broker is not None
         return {each.topic_partition: each.log.recovery_point for each in self.broker.partitions}
+
+
+def _may_be_due_sooner(broker: Broker) -> bool:
+    return broker.may_be_due_sooner
 
 
 def _nothing() -> None:

@@ -133,9 +133,14 @@ class ClusterNode(Node):
 
     # -- life ---------------------------------------------------------------------------------
 
-    def _guarded(self, action: Callable[[], None], *, is_due_later: bool = False) -> None:
+    def _guarded(
+        self,
+        action: Callable[[], None],
+        *,
+        is_due_sooner: Callable[[Broker], bool] = lambda broker: True,
+    ) -> None:
         self.has_acted = True
-        super()._guarded(action, is_due_later=is_due_later)
+        super()._guarded(action, is_due_sooner=is_due_sooner)
 
     def accepts(self, port: int) -> bool:
         if self.broker is None:
@@ -288,10 +293,14 @@ class ClusterNode(Node):
     def dialled_received(self, link: Link, data: bytes) -> None:
         line = self._lines.get(link.number)
         if line is not None and line.number is not None:
-            self._call(lambda broker: self._take(broker, line, data))
+            self._guarded(
+                lambda: self._perform(self._take(line, data)),
+                is_due_sooner=lambda broker: broker.may_be_due_sooner_after(line.dial),
+            )
 
-    def _take(self, broker: Broker, line: _Line, data: bytes) -> list[Effect]:
-        if line.number not in self._by_number:
+    def _take(self, line: _Line, data: bytes) -> list[Effect]:
+        broker = self.broker
+        if broker is None or line.number not in self._by_number:
             return []
         # The runtime's buffer is writable, shared, and overwritten after the call.
         buffer = bytearray(data)
