@@ -48,6 +48,15 @@ class Column:
     name: str
     type: AnyType
     path: tuple[str, ...]
+    is_stored: bool = True  # else it is only for expressions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputedColumn:
+    """Its expression is over the decoded columns of a record."""
+
+    column: Column
+    expression: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,10 +107,18 @@ class Pipeline:
     master: str  # of Spark
     spark: Mapping[str, str]  # Spark's own settings, such as spark.driver.memory
     every_ms: int  # how often a run that goes on looks for news
+    computed: tuple[ComputedColumn, ...] = ()
+    where: str | None = None  # a record that does not pass deletes its key's row
+
+    @property
+    def stored_values(self) -> tuple[Column, ...]:
+        """The columns of the table that come from values."""
+        decoded = tuple(each for each in self.value.columns if each.is_stored)
+        return decoded + tuple(each.column for each in self.computed)
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        return self.key.columns + self.value.columns
+        return self.key.columns + self.stored_values
 
     @property
     def key_names(self) -> tuple[str, ...]:

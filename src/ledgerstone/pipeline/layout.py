@@ -25,12 +25,12 @@ DELETED: Final = "_deleted"
 BAD: Final = "_bad"
 
 _BYTES: Final = ((KEY, ColumnType.BINARY), (VALUE, ColumnType.BINARY))
-_ORIGIN: Final = (
+ORIGIN: Final = (
     (PARTITION, ColumnType.INT32),
     (OFFSET, ColumnType.INT64),
     (TIMESTAMP, ColumnType.TIMESTAMP),
 )
-ORIGIN_NAMES: Final = tuple(name for name, _ in _ORIGIN)
+ORIGIN_NAMES: Final = tuple(name for name, _ in ORIGIN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class Layout:
         types: dict[str, AnyType] = {each.name: each.type for each in self.keys + self.values}
         if self.keep_bytes:
             types |= _BYTES
-        types |= _ORIGIN
+        types |= ORIGIN
         if self.deletes is Deletes.SOFT:
             types[DELETED_AT] = ColumnType.TIMESTAMP
         elif self.deletes is Deletes.HISTORY:
@@ -78,7 +78,7 @@ class Layout:
     def change_schema(self) -> pa.Schema:
         """Rows in transit, with key and value bytes if the table keeps them or the row is bad."""
         types: dict[str, AnyType] = {each.name: each.type for each in self.keys + self.values}
-        types |= dict(_BYTES) | dict(_ORIGIN)
+        types |= dict(_BYTES) | dict(ORIGIN)
         fields = [(name, arrow_type(kind)) for name, kind in types.items()]
         return pa.schema([*fields, (DELETED, pa.bool_()), (BAD, pa.string())])
 
@@ -86,7 +86,7 @@ class Layout:
 def layout_of(pipeline: Pipeline) -> Layout:
     return Layout(
         keys=pipeline.key.columns,
-        values=pipeline.value.columns,
+        values=pipeline.stored_values,
         deletes=pipeline.target.deletes,
         keep_bytes=pipeline.target.keep_bytes,
     )
