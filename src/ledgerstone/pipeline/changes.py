@@ -23,6 +23,7 @@ from ledgerstone.pipeline.layout import (
     ORIGIN_NAMES,
     PARTITION,
     TIMESTAMP,
+    TOPIC,
     layout_of,
 )
 
@@ -44,6 +45,7 @@ def changes_decoder(pipeline: Pipeline, schema_of: SchemaOf | None = None) -> To
     def to_changes(records: pa.RecordBatch) -> pa.RecordBatch:
         key, value = records.column("key"), records.column("value")
         keys, values = decode_key(key), decode_value(value)
+        topic = pa.repeat(pa.scalar(pipeline.source.topic), len(key))
         reasons = _reasons(pipeline.key.columns, key, keys, values)
         origin = [
             records.column("partition"),
@@ -55,7 +57,8 @@ def changes_decoder(pipeline: Pipeline, schema_of: SchemaOf | None = None) -> To
         if computing.is_needed:
             names = [each.name for each in pipeline.key.columns + pipeline.value.columns]
             rows = pa.RecordBatch.from_arrays(
-                [*keys.arrays, *values.arrays, *origin], names=[*names, *ORIGIN_NAMES]
+                [*keys.arrays, *values.arrays, topic, *origin],
+                names=[*names, TOPIC, *ORIGIN_NAMES],
             )
             found = _computed(computing, rows, deleted, reasons)
             stored = [*(pc.if_else(found.passes, each, None) for each in stored), *found.arrays]
@@ -65,6 +68,7 @@ def changes_decoder(pipeline: Pipeline, schema_of: SchemaOf | None = None) -> To
         is_bad = why.is_valid()
         kept = pc.or_(is_bad, pa.scalar(layout.keep_bytes))
         arrays = [
+            *([topic] if layout.has_topic else ()),
             *keys.arrays,
             *stored,
             pc.if_else(kept, key, None),

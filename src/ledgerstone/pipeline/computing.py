@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ledgerstone.pipeline.column_types import AnyType, ColumnType
-from ledgerstone.pipeline.definition import Pipeline
+from ledgerstone.pipeline.definition import TOPIC_COLUMN, Pipeline
 from ledgerstone.pipeline.errors import DefinitionError
 from ledgerstone.pipeline.expressions.evaluating import Expression, condition
 from ledgerstone.pipeline.expressions.parsing import ExpressionError
@@ -32,7 +32,8 @@ class Computing:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._columns: dict[str, AnyType] = {
-            each.name: each.type for each in pipeline.key.columns + pipeline.value.columns
+            each.name: each.type
+            for each in (*pipeline.key.columns, *pipeline.value.columns, TOPIC_COLUMN)
         } | dict(ORIGIN)
         self._expressions: list[tuple[str, Expression]] = []
         for each in pipeline.computed:

@@ -29,6 +29,7 @@ DEFAULT_RETENTION_MS: Final = 7 * 86_400_000
 MAX_NAME_BYTES: Final = 63
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_MAX_TOPICS: Final = 100
 _DURATION: Final = re.compile(r"([0-9]{1,9})(ms|s|m|h|d)")
 _MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _NOT_IN_POSTGRES: Final = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid")
@@ -52,6 +53,7 @@ _TOP: Final = (
 _SOURCE: Final = (
     *(
         "topic",
+        "topics",
         "bootstrap",
         "command_config",
         "group",
@@ -105,8 +107,9 @@ def read_definition(content: object, *, read_text: ReadText) -> Pipeline:
 
 
 def _source(section: Section, name: str) -> Source:
-    topic = section.text("topic")
-    if not _TOPIC.fullmatch(topic) or topic in (".", ".."):
+    topics = _topics(section)
+    topic = ",".join(topics) or section.text("topic")
+    if not topics and not _is_topic(topic):
         raise section.refuse("topic", "not a valid topic name")
     isolation = section.text("isolation", "read_committed")
     if isolation not in ("read_committed", "read_uncommitted"):
@@ -114,6 +117,7 @@ def _source(section: Section, name: str) -> Source:
     source = Source(
         bootstrap=section.text("bootstrap", "127.0.0.1:9092"),
         topic=topic,
+        topics=topics,
         group=section.text("group", f"ledgerstone-pipeline-{name}"),
         max_offsets_per_batch=section.count("max_offsets_per_batch", DEFAULT_BATCH_OFFSETS),
         max_bytes_per_batch=section.count("max_bytes_per_batch", DEFAULT_BATCH_BYTES, minimum=1024),
@@ -125,6 +129,27 @@ def _source(section: Section, name: str) -> Source:
         command_config=section.optional_text("command_config"),
     )
     return source
+
+
+def _topics(section: Section) -> tuple[str, ...]:
+    """Empty if one `topic` is given."""
+    said = section.get("topics")
+    if said is None:
+        return ()
+    if section.get("topic") is not None:
+        raise section.refuse("topics", "give either topic or topics")
+    if not isinstance(said, list) or not 0 < len(said) <= _MAX_TOPICS:
+        raise section.refuse("topics", f"expected a list of 1 to {_MAX_TOPICS} topics")
+    for each in said:
+        if not isinstance(each, str) or not _is_topic(each):
+            raise DefinitionError(section.key("topics"), each, "not a valid topic name")
+        if said.count(each) > 1:
+            raise DefinitionError(section.key("topics"), each, "is named twice")
+    return tuple(said)
+
+
+def _is_topic(name: str) -> bool:
+    return _TOPIC.fullmatch(name) is not None and name not in (".", "..")
 
 
 def _spark(top: Section) -> dict[str, str]:
@@ -151,7 +176,7 @@ def _dead_letter_topic(top: Section, policy: OnBadRecord) -> str | None:
     topic = top.optional_text("dead_letter_topic")
     if (topic is not None) != (policy is OnBadRecord.DEAD_LETTER):
         raise top.refuse("dead_letter_topic", "goes with on_bad_record: dead_letter only")
-    if topic is not None and not _TOPIC.fullmatch(topic):
+    if topic is not None and not _is_topic(topic):
         raise top.refuse("dead_letter_topic", "not a valid topic name")
     return topic
 

@@ -45,7 +45,8 @@ def explain(pipeline: Pipeline) -> Iterator[str]:
     """Line by line. A connection string is never shown: it may hold a password."""
     source, target = pipeline.source, pipeline.target
     yield f"pipeline {pipeline.name}"
-    yield f"  reads    topic {source.topic} from {source.bootstrap}, {source.isolation}, as group "
+    topics = f"topics {', '.join(source.topics)}" if source.topics else f"topic {source.topic}"
+    yield f"  reads    {topics} from {source.bootstrap}, {source.isolation}, as group "
     yield f"           {source.group}; up to {source.max_offsets_per_batch} offsets at a time"
     yield f"  keys     {_codec(pipeline.key)}"
     yield f"  values   {_codec(pipeline.value)}"
@@ -62,6 +63,11 @@ def explain(pipeline: Pipeline) -> Iterator[str]:
     yield f"  keeps    its lock and status in {pipeline.work}"
     yield ""
     yield _DELETES[target.deletes]
+    if source.topics:
+        yield (
+            "The topic is part of the key, in _topic: a key that is in two topics has two rows, "
+            "and a tombstone deletes only the row of its own topic. The topics take turns."
+        )
     if pipeline.where is not None:
         yield (
             "A record for which the condition is false or null acts like a tombstone: a row that "

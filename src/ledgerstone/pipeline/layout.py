@@ -1,6 +1,7 @@
 """The columns of a table, and of the changes that go into it. Pure.
 
-Ours begin with an underscore and follow those of the definition: where a row comes from
+Ours begin with an underscore and follow those of the definition, except for `_topic`, which is the
+first column of the key where a pipeline reads a list of topics: where a row comes from
 (`_partition`, `_offset`, `_timestamp`), when it was deleted (`_deleted_at`, soft deletes) or
 replaced (`_valid_to`, history), and the record's own bytes (`_key`, `_value`) if they are kept.
 """
@@ -11,8 +12,9 @@ import pyarrow as pa
 
 from ledgerstone.dataclasses import dataclass
 from ledgerstone.pipeline.column_types import AnyType, ColumnType, arrow_type
-from ledgerstone.pipeline.definition import Column, Deletes, Pipeline
+from ledgerstone.pipeline.definition import TOPIC_COLUMN, Column, Deletes, Pipeline
 
+TOPIC: Final = TOPIC_COLUMN.name
 KEY: Final = "_key"
 VALUE: Final = "_value"
 PARTITION: Final = "_partition"
@@ -43,6 +45,10 @@ class Layout:
     @property
     def key_names(self) -> tuple[str, ...]:
         return tuple(each.name for each in self.keys)
+
+    @property
+    def has_topic(self) -> bool:
+        return TOPIC in self.key_names
 
     @property
     def content_names(self) -> tuple[str, ...]:
@@ -85,7 +91,7 @@ class Layout:
 
 def layout_of(pipeline: Pipeline) -> Layout:
     return Layout(
-        keys=pipeline.key.columns,
+        keys=pipeline.key_columns,
         values=pipeline.stored_values,
         deletes=pipeline.target.deletes,
         keep_bytes=pipeline.target.keep_bytes,

@@ -12,12 +12,14 @@ from types import TracebackType
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
+from ledgerstone.dataclasses import replace
 from ledgerstone.pipeline.connecting import connect_to
 from ledgerstone.pipeline.definition import Pipeline
 from ledgerstone.pipeline.following import check_followed, topic_now
-from ledgerstone.pipeline.layout import layout_of
+from ledgerstone.pipeline.layout import TOPIC, layout_of
 from ledgerstone.pipeline.reading import collected, latest_changes
 from ledgerstone.pipeline.state.comparing import Comparison, compare, total
 from ledgerstone.pipeline.state.spilling import Spill, own_directory
@@ -31,6 +33,7 @@ _REPAIRS_AT_ONCE: Final = 100_000
 class TableCheck:
     def __init__(self, spark: SparkSession, pipeline: Pipeline, target: TableTarget) -> None:
         self._layout = layout_of(pipeline)
+        self._topic = pipeline.source.topic if pipeline.source.topics else None
         self._target = target
         self._files = ExitStack()
         directory = own_directory(Path(pipeline.work))
@@ -45,7 +48,7 @@ class TableCheck:
             self._rows = self._files.enter_context(
                 Spill(directory / "table", layout, layout.table_schema)
             )
-            self._rows.add(target.rows())
+            self._rows.add(_rows_of(pipeline, target))
             self._latest = self._files.enter_context(
                 Spill(directory / "topic", layout, layout.change_schema)
             )
@@ -67,7 +70,11 @@ class TableCheck:
         self._files.close()
 
     def total(self) -> Comparison:
-        return total((found for found, _ in self._compared()), self._layout)
+        found = total((found for found, _ in self._compared()), self._layout)
+        if self._topic is None:
+            return found
+        partitions = tuple(replace(each, topic=self._topic) for each in found.partitions)
+        return replace(found, partitions=partitions)
 
     def repairs(self) -> Iterator[pa.Table]:
         """Changes that correct the table, some at a time."""
@@ -87,6 +94,15 @@ class TableCheck:
         sides = zip(self._latest.parts(), self._rows.parts(), strict=True)
         for latest, rows in sides:
             yield compare(latest, rows, self._positions, self._layout, now_ms=self._now_ms)
+
+
+def _rows_of(pipeline: Pipeline, target: TableTarget) -> Iterator[pa.Table]:
+    """Of the topic alone."""
+    for piece in target.rows():
+        if pipeline.source.topics:
+            yield piece.filter(pc.equal(piece.column(TOPIC), pipeline.source.topic))
+        else:
+            yield piece
 
 
 def _latest_by_partitions(spark: SparkSession, pipeline: Pipeline) -> Iterator[pa.Table]:
