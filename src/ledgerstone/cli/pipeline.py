@@ -4,20 +4,20 @@ Definitions, options, JSON fields and exit codes are in docs/pipeline.md.
 """
 
 import signal
-import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from ledgerstone.cli import pipeline_flows, pipeline_mirror
+from ledgerstone.cli import pipeline_flows, pipeline_mirror, pipeline_serve
 from ledgerstone.cli.lazy import new_app
 from ledgerstone.cli.live_line import LiveLine
 from ledgerstone.cli.options import JsonOption
-from ledgerstone.cli.output import flush, printable, show_time, write_json, write_line
+from ledgerstone.cli.output import flush, printable, write_json, write_line
 from ledgerstone.cli.pipeline_state import restore, snapshot
+from ledgerstone.cli.pipeline_status import show_facts, status
 from ledgerstone.cli.spark_session import ConfOption, spark_session
 from ledgerstone.dataclasses import asdict
 from ledgerstone.pipeline.definition import Pipeline
@@ -32,16 +32,18 @@ if TYPE_CHECKING:
     from ledgerstone.pipeline.runner import PipelineRun
     from ledgerstone.pipeline.state.comparing import Comparison
     from ledgerstone.pipeline.status import RunStatus
-    from ledgerstone.pipeline.tables.target import Positions, TableTarget
+    from ledgerstone.pipeline.tables.target import TableTarget
 
 DIFFERS_EXIT: Final = 3
 
 app = new_app("Keep tables in step with topics; snapshot, restore, verify.")
 app.command()(snapshot)
 app.command()(restore)
+app.command()(status)
 # Mounted without a name, so its commands become ours.
 app.add_typer(pipeline_flows.app)
 app.add_typer(pipeline_mirror.app)
+app.add_typer(pipeline_serve.app)
 
 DefinitionArgument = Annotated[
     Path, typer.Argument(metavar="DEFINITION", help="YAML, or a Python file with a `pipeline`.")
@@ -74,8 +76,8 @@ def run(
         progress = RunProgress(started_ms=clock.monotonic_ms())
         live = LiveLine(lambda: progress.line(clock.monotonic_ms(), _tasks_of(spark)))
 
-        def begun(batch: "PlannedBatch", _: "RunStatus") -> None:
-            progress.begins(batch.incoming.rows, batch.backlog)
+        def begun(batch: "PlannedBatch", status: "RunStatus") -> None:
+            progress.begins(batch.incoming.rows, status.lag)
 
         def show(batch: "BatchReport", status: "RunStatus") -> None:
             progress.ends(batch)
@@ -86,7 +88,7 @@ def run(
         signals = _stopped_by_signals(running)
         with live.shown():
             status = running.run()
-    _show_status(asdict(status), as_json=as_json)
+    show_facts(asdict(status), as_json=as_json)
     if once and signals:
         # --once was to reach the end and did not; the exit code must say so.
         raise typer.Exit(128 + signals[0])
@@ -161,23 +163,6 @@ def explain_definition(definition: DefinitionArgument) -> None:
     flush()
 
 
-@app.command(name="status")
-def show_status(definition: DefinitionArgument, as_json: JsonOption = False) -> None:
-    """Show the last run and the table's lag."""
-    from ledgerstone.pipeline.status import read_status
-
-    pipeline = load_definition(definition)
-    status = read_status(Path(pipeline.work)) or {}
-    # The status file is as old as the last batch; the table itself is current.
-    positions = _positions(pipeline)
-    if positions is not None:
-        status["positions"] = positions
-    if not status.get("positions") and "state" not in status:
-        write_line(f"{printable(pipeline.name)} has not run yet")
-        return
-    _show_status({**status, "lag": _lag(pipeline, status["positions"])}, as_json=as_json)
-
-
 @app.command()
 def verify(
     definition: DefinitionArgument,
@@ -189,17 +174,19 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Compare the table with the topic, key by key."""
-    from ledgerstone.pipeline.state.comparing import DIFFERENCES
+    from ledgerstone.pipeline.layout import layout_of
+    from ledgerstone.pipeline.state.comparing import DIFFERENCES, total
     from ledgerstone.pipeline.state.verify import verify as verify_table
 
     pipeline = load_definition(definition)
     repaired = None
-    with _table(pipeline, master, conf) as (spark, target):
-        found = verify_table(spark, pipeline, target, repair=repair)
+    with _tables(pipeline, master, conf) as (spark, tables):
+        layout = layout_of(pipeline)
+        found = total([verify_table(spark, *each, repair=repair) for each in tables], layout)
         if repair and not found.is_equal:
             # Shows what was wrong, then checks the repaired table again.
             repaired = {name: getattr(found, name) for name in DIFFERENCES}
-            found = verify_table(spark, pipeline, target)
+            found = total([verify_table(spark, *each) for each in tables], layout)
     _show_comparison(found, repaired, as_json=as_json)
     if not found.is_equal:
         raise typer.Exit(DIFFERS_EXIT)
@@ -214,18 +201,25 @@ def reconcile(
 ) -> None:
     """Delete rows whose tombstone was missed."""
     from ledgerstone.pipeline.connecting import connect_to
+    from ledgerstone.pipeline.layout import layout_of
     from ledgerstone.pipeline.missed_deletes import MissedDeletesCheck
+    from ledgerstone.pipeline.state.comparing import total
     from ledgerstone.pipeline.state.reconcile import reconcile as reconcile_table
 
     pipeline = load_definition(definition)
-    with _table(pipeline, master, conf) as (spark, target):
-        found = reconcile_table(spark, pipeline, target)
-        with connect_to(pipeline.source.bootstrap, pipeline.source.command_config) as client:
-            watch = MissedDeletesCheck(client, pipeline.source, Path(pipeline.work))
+    with (
+        _tables(pipeline, master, conf) as (spark, tables),
+        connect_to(pipeline.source.bootstrap, pipeline.source.command_config) as client,
+    ):
+        parts = []
+        for each, target in tables:
+            parts.append(reconcile_table(spark, each, target))
+            watch = MissedDeletesCheck(client, each.source, Path(pipeline.work))
             watch.settled(target.positions())
+        found = total(parts, layout_of(pipeline))
     # Missing or stale rows are left to the next run, or to `verify --repair`.
     left = {name: getattr(found, name) for name in ("live", "missing", "stale", "pending")}
-    _show_status({"deleted_rows": found.extra, **left}, as_json=as_json)
+    show_facts({"deleted_rows": found.extra, **left}, as_json=as_json)
     flush()
 
 
@@ -245,59 +239,22 @@ def _session(
 
 
 @contextmanager
-def _table(
+def _tables(
     pipeline: Pipeline, master: str | None, given: list[str]
-) -> "Iterator[tuple[SparkSession, TableTarget]]":
-    """The pipeline's table and a session, with the pipeline locked against other runs."""
+) -> "Iterator[tuple[SparkSession, list[tuple[Pipeline, TableTarget]]]]":
+    """A session, and the table for each topic, with the pipeline locked against other runs."""
     from ledgerstone.pipeline.status import held
     from ledgerstone.pipeline.tables.opening import open_target
 
-    with (
-        held(Path(pipeline.work)),
-        _session(pipeline, master, given) as spark,
-        closing(open_target(pipeline, spark=spark)) as target,
-    ):
-        target.prepare()
-        yield spark, target
-
-
-def _positions(pipeline: Pipeline) -> "Positions | None":
-    from ledgerstone.errors import LedgerstoneError
-    from ledgerstone.pipeline.tables.opening import positions_of
-
-    try:
-        return positions_of(pipeline)
-    except LedgerstoneError as error:
-        said = f"the table cannot be read; positions are those of the last run: {error}"
-        sys.stderr.write(f"ledgerstone: {printable(said)}\n")
-        return None
-
-
-def _lag(pipeline: Pipeline, positions: dict[Any, Any]) -> int | None:
-    """Records the table has yet to apply: from its position, or from the start of the log."""
-    from ledgerstone.errors import LedgerstoneError
-    from ledgerstone.pipeline.connecting import connect_to, log_ends, log_starts
-
-    try:
-        with connect_to(pipeline.source.bootstrap, pipeline.source.command_config) as client:
-            committed = pipeline.source.isolation == "read_committed"
-            ends = log_ends(client, pipeline.source.topic, committed=committed)
-            starts = log_starts(client, pipeline.source.topic)
-    except LedgerstoneError as error:
-        sys.stderr.write(f"ledgerstone: the lag is unknown: {printable(str(error))}\n")
-        return None
-    at = {int(each): int(offset) for each, offset in positions.items()}
-    return sum(max(end - at.get(each, starts[each]), 0) for each, end in ends.items())
-
-
-def _show_status(status: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        write_json(status)
-    else:
-        for name, value in status.items():
-            shown = show_time(value) if name.endswith("_ms") else value
-            write_line(f"{name.removesuffix('_ms'):16} {printable(str(shown))}")
-    flush()
+    with ExitStack() as opened:
+        opened.enter_context(held(Path(pipeline.work)))
+        spark = opened.enter_context(_session(pipeline, master, given))
+        tables = []
+        for each in pipeline.each_topic:
+            target = opened.enter_context(closing(open_target(each, spark=spark)))
+            target.prepare()
+            tables.append((each, target))
+        yield spark, tables
 
 
 def _show_comparison(
@@ -322,8 +279,10 @@ def _show_comparison(
             write_line(f"{name:16} {value}")
         for each in found.partitions:
             sign = "=" if each.is_equal else "≠"
+            place = f"partition {each.partition}"
+            place = place if each.topic is None else f"{place} of {each.topic}"
             write_line(
-                f"partition {each.partition}: topic {each.topic_rows} {each.topic_checksum} {sign} "
+                f"{place}: topic {each.topic_rows} {each.topic_checksum} {sign} "
                 f"table {each.table_rows} {each.table_checksum}"
             )
         for example in found.examples:

@@ -24,7 +24,7 @@ from ledgerstone.cli.spark_session import ConfOption, spark_session
 from ledgerstone.dataclasses import asdict
 
 if TYPE_CHECKING:
-    from ledgerstone.pipeline.definition import Source
+    from ledgerstone.pipeline.definition import Pipeline, Source
     from ledgerstone.pipeline.erasing import Reported
     from ledgerstone.pipeline.erasing_files import Finding
 
@@ -121,6 +121,9 @@ def erase(
         Path, typer.Argument(metavar="DEFINITION", help="The pipeline's definition.")
     ],
     key: Annotated[str, typer.Option("--key", help="The key: text, 0xHEX, or - for stdin.")],
+    topic: Annotated[
+        str | None, typer.Option("--topic", help="Of the key, where a pipeline has several.")
+    ] = None,
     erasure: Annotated[
         str | None, typer.Option("--erasure", metavar="ID", help="Report to this erasure.")
     ] = None,
@@ -141,7 +144,7 @@ def erase(
     from ledgerstone.pipeline.definition_files import load_definition
     from ledgerstone.pipeline.verifying import VERIFIER_NAME
 
-    pipeline = load_definition(definition)
+    pipeline = _of_topic(load_definition(definition), topic)
     raw = parse_bytes(sys.stdin.readline().rstrip("\n") if key == "-" else key)
     directories = [str(path) for path in snapshots]
     if search_only:
@@ -158,6 +161,14 @@ def erase(
         _say_reported(erasure, reported, as_json=as_json)
     if any(each.verdict.value != "clean" for each in findings):
         sys.exit(FAILED_EXIT)
+
+
+def _of_topic(pipeline: "Pipeline", topic: str | None) -> "Pipeline":
+    for each in pipeline.each_topic:
+        if topic == each.source.topic or (topic is None and not pipeline.source.topics):
+            return each
+    names = ", ".join(pipeline.source.names)
+    raise typer.BadParameter(f"name one of {names}", param_hint="--topic")
 
 
 def _say_reported(erasure_id: str, reported: "Reported", *, as_json: bool) -> None:

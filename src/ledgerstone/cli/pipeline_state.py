@@ -125,14 +125,21 @@ def _load(definition: Path, path: Path) -> None:
     from ledgerstone.pipeline.definition_files import load_definition
     from ledgerstone.pipeline.errors import PipelineError
     from ledgerstone.pipeline.state.loading import load_into
+    from ledgerstone.pipeline.state.snapshot import load_manifest
     from ledgerstone.pipeline.tables.opening import open_target
 
     def refuse(letters: list[Letter]) -> None:
         raise PipelineError(f"{len(letters)} records of {path} cannot be decoded")
 
     pipeline = load_definition(definition)
-    with closing(open_target(pipeline)) as target:
-        load_into(pipeline, target, path, refuse)
+    topic = load_manifest(path).topic
+    for each in pipeline.each_topic:
+        if each.source.topic == topic:
+            with closing(open_target(each)) as target:
+                load_into(each, target, path, refuse)
+            return
+    names = ", ".join(pipeline.source.names)
+    raise PipelineError(f"{path} is of topic {topic}, and the pipeline reads {names}")
 
 
 def _show(made: "Made", *, as_json: bool) -> None:

@@ -25,6 +25,7 @@ class BatchReport:
     upserts: int
     deletes: int
     positions: Positions = field(default_factory=dict)
+    topic: str | None = None
 
 
 class ChangeApplier:
@@ -58,6 +59,7 @@ class ChangeApplier:
             upserts=applied.upserts,
             deletes=applied.deletes,
             positions=dict(self.positions),
+            topic=self._pipeline.source.topic,
         )
 
 

@@ -52,6 +52,7 @@ class BatchWriter:
             upserts=applied.upserts,
             deletes=applied.deletes,
             positions=dict(self.positions),
+            topic=self._pipeline.source.topic,
         )
 
     def _refuse(self, done: Sequence[ReadDone]) -> None:

@@ -44,6 +44,8 @@ class LettersOnce:
         self._partitions = [TopicPartition(self._topic, number) for number in numbers]
         group = f"{pipeline.source.group}-dead-letters"
         name = group if partition is None else f"{group}-{partition}"
+        if pipeline.source.topics:
+            name += f"-{self._topic}"
         self._writer = WriterOnce(client, name, group)
         self._sent: dict[int, int] | None = None  # partition: the offset after the last letter
 

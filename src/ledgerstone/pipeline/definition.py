@@ -5,9 +5,10 @@ Every key of a definition, with its default, is in docs/pipeline.md.
 
 from collections.abc import Mapping
 from enum import Enum
+from typing import Final
 
-from ledgerstone.dataclasses import dataclass
-from ledgerstone.pipeline.column_types import AnyType
+from ledgerstone.dataclasses import dataclass, replace
+from ledgerstone.pipeline.column_types import AnyType, ColumnType
 from ledgerstone.spark.read_options import OnMissedTombstones
 
 
@@ -48,6 +49,18 @@ class Column:
     name: str
     type: AnyType
     path: tuple[str, ...]
+    is_stored: bool = True  # else it is only for expressions
+
+
+TOPIC_COLUMN: Final = Column(name="_topic", type=ColumnType.STRING, path=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputedColumn:
+    """Its expression is over the decoded columns of a record."""
+
+    column: Column
+    expression: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +84,13 @@ class Source:
     isolation: str
     fail_on_data_loss: bool
     command_config: str | None = None  # a file with the client's properties by Kafka's names
+    # All of them, where a list was given. `topic` is then one of them in `Pipeline.each_topic`, and
+    # before that their names with commas, which no topic has: a mistake is noticed.
+    topics: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.topics or (self.topic,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,11 +118,32 @@ class Pipeline:
     master: str  # of Spark
     spark: Mapping[str, str]  # Spark's own settings, such as spark.driver.memory
     every_ms: int  # how often a run that goes on looks for news
+    computed: tuple[ComputedColumn, ...] = ()
+    where: str | None = None  # a record that does not pass deletes its key's row
+
+    @property
+    def each_topic(self) -> "tuple[Pipeline, ...]":
+        """The same pipeline for each of its topics. Their rows never meet: the topic is part of the
+        key, so whatever is done to one topic's rows can be done topic by topic."""
+        return tuple(
+            replace(self, source=replace(self.source, topic=each)) for each in self.source.names
+        )
+
+    @property
+    def stored_values(self) -> tuple[Column, ...]:
+        """The columns of the table that come from values."""
+        decoded = tuple(each for each in self.value.columns if each.is_stored)
+        return decoded + tuple(each.column for each in self.computed)
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        return self.key.columns + self.value.columns
+        return self.key_columns + self.stored_values
+
+    @property
+    def key_columns(self) -> tuple[Column, ...]:
+        """Those that tell rows apart: with a list of topics, the topic too."""
+        return ((TOPIC_COLUMN,) if self.source.topics else ()) + self.key.columns
 
     @property
     def key_names(self) -> tuple[str, ...]:
-        return tuple(each.name for each in self.key.columns)
+        return tuple(each.name for each in self.key_columns)

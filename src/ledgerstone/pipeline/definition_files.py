@@ -4,6 +4,7 @@ Paths in a definition are relative to its directory, so that a pipeline does the
 started. `${NAME}` is replaced from the environment, which keeps passwords out of the file.
 """
 
+import hashlib
 import os
 import re
 import runpy
@@ -18,6 +19,7 @@ from ledgerstone.pipeline.definition import Pipeline, TargetType
 from ledgerstone.pipeline.definition_reading import read_definition
 from ledgerstone.pipeline.errors import DefinitionError
 
+_YAML: Final = (".yaml", ".yml")
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _IS_REMOTE: Final = re.compile(r"[a-z][a-z0-9+.-]*://")
 
@@ -32,6 +34,18 @@ def load_definition(path: str | Path, environment: Mapping[str, str] | None = No
         return content
     filled = _filled(content, os.environ if environment is None else environment, "")
     return define(filled, directory=file.parent)
+
+
+def definitions_in(directory: Path) -> dict[str, str]:
+    """Files with YAML, and what tells whether one has changed. A Python file could be anything."""
+    found = {}
+    for path in sorted(directory.iterdir()):
+        if path.suffix in _YAML and path.is_file():
+            try:
+                found[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest()
+            except FileNotFoundError:
+                continue  # It has gone since.
+    return found
 
 
 def define(content: object, *, directory: Path) -> Pipeline:

@@ -1,22 +1,20 @@
 """Turns a mapping, from YAML or Python, into a `Pipeline`. Pure; every error names its key."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
-from ledgerstone.pipeline.avro_schema import columns_of_schema
-from ledgerstone.pipeline.column_types import ColumnType, named_type
+from ledgerstone.pipeline.column_types import ColumnType
+from ledgerstone.pipeline.computing import Computing
 from ledgerstone.pipeline.definition import (
-    Column,
-    ColumnCodec,
     Deletes,
-    Format,
     OnBadRecord,
     Pipeline,
     Source,
     Target,
     TargetType,
 )
+from ledgerstone.pipeline.definition_columns import ReadText, read_codec
 from ledgerstone.pipeline.definition_section import Section
 from ledgerstone.pipeline.errors import DefinitionError
 from ledgerstone.spark.read_options import OnMissedTombstones
@@ -29,9 +27,9 @@ DEFAULT_BUCKETS: Final = 1024
 DEFAULT_RETENTION_MS: Final = 7 * 86_400_000
 # PostgreSQL truncates longer names, so two of them could become the same.
 MAX_NAME_BYTES: Final = 63
-MAX_COLUMNS: Final = 500
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_MAX_TOPICS: Final = 100
 _DURATION: Final = re.compile(r"([0-9]{1,9})(ms|s|m|h|d)")
 _MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _NOT_IN_POSTGRES: Final = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid")
@@ -39,13 +37,23 @@ _NOT_IN_POSTGRES: Final = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid")
 _NOT_IN_DELTA: Final = ' ,;{}()\n\t=`"'
 
 _TOP: Final = (
-    *("name", "source", "key", "value", "on_bad_record", "dead_letter_topic", "exactly_once"),
+    *(
+        "name",
+        "source",
+        "key",
+        "value",
+        "where",
+        "on_bad_record",
+        "dead_letter_topic",
+        "exactly_once",
+    ),
     *("table", "work"),
     *("master", "spark", "every"),
 )
 _SOURCE: Final = (
     *(
         "topic",
+        "topics",
         "bootstrap",
         "command_config",
         "group",
@@ -56,14 +64,6 @@ _SOURCE: Final = (
     *("on_missed_tombstones", "fail_on_data_loss"),
 )
 _TABLE: Final = ("type", "name", "deletes", "keep_bytes", "buckets", "retention")
-_FORMATS: Final = {
-    Format.STRING: ("format", "column"),
-    Format.RAW: ("format", "column"),
-    Format.JSON: ("format", "columns"),
-    Format.AVRO: ("format", "schema", "registry", "columns"),
-}
-
-ReadText = Callable[[str], str]
 
 
 def read_definition(content: object, *, read_text: ReadText) -> Pipeline:
@@ -73,11 +73,24 @@ def read_definition(content: object, *, read_text: ReadText) -> Pipeline:
     if not _NAME.fullmatch(name):
         raise top.refuse("name", "up to 100 letters, digits, dots, dashes and underscores")
     on_bad_record = top.one_of("on_bad_record", OnBadRecord, OnBadRecord.FAIL)
+    key, none = read_codec(top, "key", read_text)
+    if none:
+        raise DefinitionError(
+            f"key.columns.{none[0].column.name}", None, "a key has no expressions: rows would meet"
+        )
+    for column in key.columns:
+        if not column.is_stored:
+            raise DefinitionError(
+                f"key.columns.{column.name}.stored", False, "a column of the key is always stored"
+            )
+    value, computed = read_codec(top, "value", read_text)
     pipeline = Pipeline(
         name=name,
         source=_source(top.section("source", _SOURCE), name),
-        key=_codec(top, "key", read_text),
-        value=_codec(top, "value", read_text),
+        key=key,
+        value=value,
+        computed=computed,
+        where=top.optional_text("where"),
         on_bad_record=on_bad_record,
         dead_letter_topic=_dead_letter_topic(top, on_bad_record),
         exactly_once=_exactly_once(top, on_bad_record),
@@ -88,12 +101,15 @@ def read_definition(content: object, *, read_text: ReadText) -> Pipeline:
         every_ms=_duration(top, "every", 1_000),
     )
     _check_columns(pipeline)
+    # Its expressions are read and checked here, and again where they are evaluated.
+    Computing(pipeline)
     return pipeline
 
 
 def _source(section: Section, name: str) -> Source:
-    topic = section.text("topic")
-    if not _TOPIC.fullmatch(topic) or topic in (".", ".."):
+    topics = _topics(section)
+    topic = ",".join(topics) or section.text("topic")
+    if not topics and not _is_topic(topic):
         raise section.refuse("topic", "not a valid topic name")
     isolation = section.text("isolation", "read_committed")
     if isolation not in ("read_committed", "read_uncommitted"):
@@ -101,6 +117,7 @@ def _source(section: Section, name: str) -> Source:
     source = Source(
         bootstrap=section.text("bootstrap", "127.0.0.1:9092"),
         topic=topic,
+        topics=topics,
         group=section.text("group", f"ledgerstone-pipeline-{name}"),
         max_offsets_per_batch=section.count("max_offsets_per_batch", DEFAULT_BATCH_OFFSETS),
         max_bytes_per_batch=section.count("max_bytes_per_batch", DEFAULT_BATCH_BYTES, minimum=1024),
@@ -112,6 +129,27 @@ def _source(section: Section, name: str) -> Source:
         command_config=section.optional_text("command_config"),
     )
     return source
+
+
+def _topics(section: Section) -> tuple[str, ...]:
+    """Empty if one `topic` is given."""
+    said = section.get("topics")
+    if said is None:
+        return ()
+    if section.get("topic") is not None:
+        raise section.refuse("topics", "give either topic or topics")
+    if not isinstance(said, list) or not 0 < len(said) <= _MAX_TOPICS:
+        raise section.refuse("topics", f"expected a list of 1 to {_MAX_TOPICS} topics")
+    for each in said:
+        if not isinstance(each, str) or not _is_topic(each):
+            raise DefinitionError(section.key("topics"), each, "not a valid topic name")
+        if said.count(each) > 1:
+            raise DefinitionError(section.key("topics"), each, "is named twice")
+    return tuple(said)
+
+
+def _is_topic(name: str) -> bool:
+    return _TOPIC.fullmatch(name) is not None and name not in (".", "..")
 
 
 def _spark(top: Section) -> dict[str, str]:
@@ -138,7 +176,7 @@ def _dead_letter_topic(top: Section, policy: OnBadRecord) -> str | None:
     topic = top.optional_text("dead_letter_topic")
     if (topic is not None) != (policy is OnBadRecord.DEAD_LETTER):
         raise top.refuse("dead_letter_topic", "goes with on_bad_record: dead_letter only")
-    if topic is not None and not _TOPIC.fullmatch(topic):
+    if topic is not None and not _is_topic(topic):
         raise top.refuse("dead_letter_topic", "not a valid topic name")
     return topic
 
@@ -160,72 +198,6 @@ def _duration(section: Section, name: str, default: int) -> int:
     if found is None:
         raise section.refuse(name, "expected a duration like 500ms, 10s, 5m or 7d")
     return int(found[1]) * _MS[found[2]]
-
-
-# -- keys and values --------------------------------------------------------------------------
-
-
-def _codec(top: Section, name: str, read_text: ReadText) -> ColumnCodec:
-    every = tuple(dict.fromkeys(key for keys in _FORMATS.values() for key in keys))
-    kind = top.section(name, every).one_of("format", Format)
-    section = top.section(name, _FORMATS[kind])
-    if kind in (Format.STRING, Format.RAW):
-        type_ = ColumnType.STRING if kind is Format.STRING else ColumnType.BINARY
-        column = Column(name=section.text("column"), type=type_, path=())
-        codec = ColumnCodec(format=kind, columns=(column,))
-    elif kind is Format.JSON:
-        codec = ColumnCodec(format=kind, columns=_columns(section))
-    else:
-        codec = _avro(section, read_text)
-    return codec
-
-
-def _avro(section: Section, read_text: ReadText) -> ColumnCodec:
-    file, registry = section.optional_text("schema"), section.optional_text("registry")
-    if (file is None) == (registry is None):
-        raise section.refuse("schema", "give either schema, a file, or registry, a URL")
-    schema = None
-    if file is not None:
-        try:
-            schema = read_text(file)
-        except (OSError, UnicodeDecodeError) as error:
-            raise section.refuse("schema", str(error)) from error
-    if schema is None or section.get("columns") is not None:
-        columns = _columns(section)
-    else:
-        try:
-            columns = columns_of_schema(schema)
-        except ValueError as error:
-            raise section.refuse("schema", str(error)) from error
-    return ColumnCodec(format=Format.AVRO, columns=columns, schema=schema, registry=registry)
-
-
-def _columns(section: Section) -> tuple[Column, ...]:
-    content = section.get("columns")
-    if not isinstance(content, Mapping) or not 0 < len(content) <= MAX_COLUMNS:
-        raise section.refuse("columns", f"expected 1 to {MAX_COLUMNS} columns, name: type")
-    return tuple(_column(section.key("columns"), name, said) for name, said in content.items())
-
-
-def _column(place: str, name: object, said: object) -> Column:
-    if not isinstance(name, str):
-        raise DefinitionError(place, name, "the name of a column is text")
-    if isinstance(said, str):
-        said = {"type": said}
-    section = Section(said, f"{place}.{name}", ("type", "path"))
-    path = section.get("path")
-    if path is None:
-        path = [name]
-    elif isinstance(path, str):
-        path = path.split(".")
-    if not isinstance(path, list) or not path or not all(isinstance(e, str) for e in path):
-        raise section.refuse("path", "expected text like address.city, or a list of names")
-    try:
-        kind = named_type(section.get("type"))
-    except ValueError as error:
-        raise section.refuse("type", str(error)) from None
-    column = Column(name=name, type=kind, path=tuple(path))
-    return column
 
 
 # -- the table --------------------------------------------------------------------------------
@@ -256,7 +228,10 @@ def _target(top: Section, name: str) -> Target:
 
 def _check_columns(pipeline: Pipeline) -> None:
     seen: dict[str, str] = {}
-    for column in pipeline.columns:
+    if not pipeline.stored_values:
+        raise DefinitionError("value.columns", None, "none is stored; a table needs one")
+    computed = tuple(each.column for each in pipeline.computed)
+    for column in pipeline.key.columns + pipeline.value.columns + computed:
         _check_name("columns", column.name)
         if column.name.startswith("_"):
             raise DefinitionError("columns", column.name, "names that begin with _ are reserved")

@@ -28,6 +28,7 @@ from ledgerstone.pipeline.erasing_key import WantedKey, wanted_key
 from ledgerstone.pipeline.erasing_snapshots import purge_snapshots
 from ledgerstone.pipeline.erasing_tables import output_name, purge_table, search_table
 from ledgerstone.pipeline.errors import PipelineError
+from ledgerstone.pipeline.layout import TOPIC
 from ledgerstone.pipeline.status import held
 
 _TIMEOUT_S: Final = 30.0
@@ -49,6 +50,10 @@ def purge(
     row again: run the pipeline first. Snapshots record the erasure, so that a restore knows it.
     Raises PipelineError if the pipeline runs: both would rewrite the same files."""
     wanted = wanted_key(pipeline.key, key, registered_schema)
+    if pipeline.source.topics:
+        # The same key of another topic is not erased; a search finds it, and says so.
+        columns = {TOPIC: pipeline.source.topic, **wanted.columns}
+        wanted = WantedKey(raw=wanted.raw, columns=columns)
     with held(Path(pipeline.work)):
         purge_table(pipeline, wanted)
         for path in sorted(Path(pipeline.work).rglob("*.sqlite")):

@@ -45,10 +45,16 @@ def explain(pipeline: Pipeline) -> Iterator[str]:
     """Line by line. A connection string is never shown: it may hold a password."""
     source, target = pipeline.source, pipeline.target
     yield f"pipeline {pipeline.name}"
-    yield f"  reads    topic {source.topic} from {source.bootstrap}, {source.isolation}, as group "
+    topics = f"topics {', '.join(source.topics)}" if source.topics else f"topic {source.topic}"
+    yield f"  reads    {topics} from {source.bootstrap}, {source.isolation}, as group "
     yield f"           {source.group}; up to {source.max_offsets_per_batch} offsets at a time"
     yield f"  keys     {_codec(pipeline.key)}"
     yield f"  values   {_codec(pipeline.value)}"
+    for each in pipeline.computed:
+        column = f"{each.column.name} {each.column.type.value}"
+        yield f"  computes {column} as {_one_line(each.expression)}"
+    if pipeline.where is not None:
+        yield f"  where    {_one_line(pipeline.where)}"
     place = "" if target.type is TargetType.POSTGRES else f" at {target.location}"
     yield f"  writes   {target.type.value} table {target.name}{place}"
     for name, kind in layout_of(pipeline).types.items():
@@ -57,6 +63,18 @@ def explain(pipeline: Pipeline) -> Iterator[str]:
     yield f"  keeps    its lock and status in {pipeline.work}"
     yield ""
     yield _DELETES[target.deletes]
+    if source.topics:
+        yield (
+            "The topic is part of the key, in _topic: a key that is in two topics has two rows, "
+            "and a tombstone deletes only the row of its own topic. The topics take turns."
+        )
+    if pipeline.where is not None:
+        yield (
+            "A record for which the condition is false or null acts like a tombstone: a row that "
+            "its key has from an earlier record goes, and its value is not stored."
+        )
+    if pipeline.where is not None or pipeline.computed:
+        yield "A record whose expressions cannot be evaluated counts as one that cannot be decoded."
     yield _TARGETS[target.type]
     yield _BAD[pipeline.on_bad_record].format(topic=pipeline.dead_letter_topic)
     if pipeline.exactly_once:
@@ -68,8 +86,15 @@ def explain(pipeline: Pipeline) -> Iterator[str]:
         yield "Records are folded to the latest of each key in the reader."
 
 
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
 def _codec(codec: ColumnCodec) -> str:
-    columns = ", ".join(f"{each.name} {each.type.value}" for each in codec.columns)
+    columns = ", ".join(
+        f"{each.name} {each.type.value}{'' if each.is_stored else ' (not stored)'}"
+        for each in codec.columns
+    )
     where = ""
     if codec.format is Format.AVRO:
         where = " by the schema file" if codec.registry is None else f" by {codec.registry}"

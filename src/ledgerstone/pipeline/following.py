@@ -22,6 +22,8 @@ def topic_now(client: Client, topic: str) -> Followed | None:
 def check_followed(pipeline: Pipeline, target: TableTarget, now: Followed | None) -> None:
     """Raises TopicChanged if the table's rows come from another topic than `now`."""
     before = target.followed()
+    if pipeline.source.topics:
+        before = _of_topic(pipeline, before)
     if before is None or now is None or before == now:
         return
     if before.topic == now.topic and not target.positions():
@@ -38,8 +40,38 @@ def check_followed(pipeline: Pipeline, target: TableTarget, now: Followed | None
 def begin_to_follow(pipeline: Pipeline, target: TableTarget, now: Followed | None) -> None:
     """As above; a table without a recorded topic, perhaps from an older version, records it now."""
     check_followed(pipeline, target, now)
-    if now is not None and target.followed() != now:
+    before = target.followed()
+    if now is not None and pipeline.source.topics:
+        now = _listed({**_listing(before), now.topic: now.topic_id})
+    if now is not None and before != now:
         target.follow(now)
+
+
+# A table of several topics records all of them in one place, in the order they came.
+
+
+def _listing(followed: Followed | None) -> dict[str, str]:
+    if followed is None:
+        return {}
+    return dict(zip(followed.topic.split(","), followed.topic_id.split(","), strict=True))
+
+
+def _listed(ids: dict[str, str]) -> Followed:
+    return Followed(",".join(ids), ",".join(ids.values()))
+
+
+def _of_topic(pipeline: Pipeline, followed: Followed | None) -> Followed | None:
+    """Refuses a table with rows of a topic that the definition no longer names: they would stay
+    for ever."""
+    ids = _listing(followed)
+    for topic in ids:
+        if topic not in pipeline.source.topics:
+            raise TopicChanged(
+                f"the table also holds what was in topic {topic}, which source.topics does not "
+                f"name. The table was not changed. {how_to_begin_anew(pipeline)}"
+            )
+    topic = pipeline.source.topic
+    return Followed(topic, ids[topic]) if topic in ids else None
 
 
 def how_to_begin_anew(pipeline: Pipeline) -> str:

@@ -36,6 +36,9 @@ class MissedDeletesCheck:
         self._client = client
         self._source = source
         self._file = work / SEEN_FILE
+        if source.topics:
+            self._file = work / "tombstones" / f"{source.topic}.json"
+            self._file.parent.mkdir(parents=True, exist_ok=True)
         self._topic_id = uuid_to_text(client.topic(source.topic).topic_id)
         self._asked_ms: int | None = None
 

@@ -7,8 +7,8 @@ commits after the table does, so that lag and tombstone holds never see more tha
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -16,29 +16,19 @@ from pyspark.sql import SparkSession
 
 from ledgerstone.client.blocking import Client
 from ledgerstone.errors import LedgerstoneError
+from ledgerstone.pipeline.announcing import Announcer
 from ledgerstone.pipeline.applying import BatchReport
-from ledgerstone.pipeline.batch_planning import BatchPlanner, PlannedBatch
-from ledgerstone.pipeline.batches import BatchWriter
-from ledgerstone.pipeline.connecting import connect_to, log_ends
+from ledgerstone.pipeline.batch_planning import PlannedBatch
+from ledgerstone.pipeline.connecting import connect_to
 from ledgerstone.pipeline.definition import Pipeline
-from ledgerstone.pipeline.errors import DeletesMissed, PipelineError, TopicChanged
-from ledgerstone.pipeline.executors import SparkExecutors
-from ledgerstone.pipeline.following import (
-    begin_to_follow,
-    check_followed,
-    how_to_begin_anew,
-    topic_now,
-)
-from ledgerstone.pipeline.missed_deletes import MissedDeletesCheck
-from ledgerstone.pipeline.state.reconcile import reconcile
+from ledgerstone.pipeline.errors import TopicChanged
+from ledgerstone.pipeline.following import how_to_begin_anew
 from ledgerstone.pipeline.status import RunState, RunStatus, held, own_pid, write_status
 from ledgerstone.pipeline.tables.opening import open_target
-from ledgerstone.pipeline.tables.target import Positions, TableTarget
+from ledgerstone.pipeline.tables.target import TableTarget
+from ledgerstone.pipeline.topic_run import RunParts, TopicRun
 from ledgerstone.spark.errors import TopicRecreated
 from ledgerstone.spark.failures import failure_of, is_connection_lost
-from ledgerstone.spark.progress import publish
-from ledgerstone.spark.read_options import OnMissedTombstones
-from ledgerstone.types import TopicPartition
 
 # How soon a run that waits for records notices that it is to stop.
 _POLL_S: Final = 0.2
@@ -79,25 +69,33 @@ class PipelineRun:
 
     def run(self) -> RunStatus:
         pipeline = self._pipeline
-        with (
-            held(self._work),
-            connect_to(pipeline.source.bootstrap, pipeline.source.command_config) as client,
-            closing(open_target(pipeline, spark=self._spark)) as target,
-        ):
+        with ExitStack() as opened:
+            opened.enter_context(held(self._work))
+            client = opened.enter_context(
+                connect_to(pipeline.source.bootstrap, pipeline.source.command_config)
+            )
+            targets = [
+                opened.enter_context(closing(open_target(each, spark=self._spark)))
+                for each in pipeline.each_topic
+            ]
             now_ms = client.clock.now_ms()
             status = RunStatus(
                 pipeline=pipeline.name, pid=own_pid(), started_ms=now_ms, updated_ms=now_ms
             )
-            with self._reported(client, status):
-                target.prepare()
-                self._follow(client, target, status)
+            announcer = Announcer(client, pipeline)
+            with self._reported(announcer, status):
+                for target in targets:
+                    target.prepare()
+                self._follow(client, targets, announcer, status)
         return status
 
     @contextmanager
-    def _reported(self, client: Client, status: RunStatus) -> Iterator[None]:
-        """The status file always says how the run ended."""
+    def _reported(self, announcer: Announcer, status: RunStatus) -> Iterator[None]:
+        """The status file always says how the run ended, and the group's commit if it can."""
         write_status(self._work, status)
+        failure: BaseException | None = None
         try:
+            announcer.begin(status)
             yield
             # A stopped run is as far as its positions say, perhaps not at the end.
             ended = RunState.STOPPED if self._stopped else RunState.FINISHED
@@ -105,64 +103,70 @@ class PipelineRun:
         except BaseException as error:
             status.state = RunState.FAILED.value
             status.error = str(error) or type(error).__name__
+            failure = error
             raise
         finally:
-            status.updated_ms = client.clock.now_ms()
+            status.updated_ms = announcer.now_ms()
             write_status(self._work, status)
+            announcer.say(status, failure)
 
-    def _follow(self, client: Client, target: TableTarget, status: RunStatus) -> None:
-        pipeline = self._pipeline
-        begin_to_follow(pipeline, target, topic_now(client, pipeline.source.topic))
-        planner = BatchPlanner(client, pipeline, once=self._once)
-        writer = BatchWriter(pipeline, target, planner, SparkExecutors(self._spark))
-        status.positions = dict(writer.positions)
-        _check_reach(client, pipeline, writer.positions)
-        watch = MissedDeletesCheck(client, pipeline.source, self._work)
-        self._check_deletes(watch, target, writer.positions, status)
-        _publish(client, pipeline, writer.positions)
+    def _follow(
+        self,
+        client: Client,
+        targets: Sequence[TableTarget],
+        announcer: Announcer,
+        status: RunStatus,
+    ) -> None:
+        parts = RunParts(client, self._spark, self._work, self._once)
+        topics = [
+            TopicRun(pipeline, target, parts)
+            for pipeline, target in zip(self._pipeline.each_topic, targets, strict=True)
+        ]
+        for topic in topics:
+            topic.begin()
+        _note(topics, status)
+        for topic in topics:
+            announcer.moved(topic.topic, topic.positions, status, has_read=False)
         try:
             while not self._stopped:
-                batch = planner.next_batch(writer.positions)
-                if batch is not None:
-                    self._check_deletes(watch, target, writer.positions, status)
-                    self._write(client, target, writer, batch, status)
-                elif self._once:
-                    break
-                else:
+                is_new = [self._turn(announcer, topic, topics, status) for topic in topics]
+                if not any(is_new):
+                    if self._once:
+                        break
+                    announcer.beat(status)
                     self._pause()
-                self._tidy(client, target)
+                self._tidy(client, targets[0])
         except Exception as error:
             is_gone = is_connection_lost(error)
             if self._stopped and is_gone:
                 # A signal to the whole process group ends the JVM before us: that is no failure.
-                logger.info("pipeline=%s: its JVM was stopped too: %s", pipeline.name, error)
+                name = self._pipeline.name
+                logger.info("pipeline=%s: its JVM was stopped too: %s", name, error)
                 return
             raise self._why(error) from error
         finally:
             with suppress(LedgerstoneError):
-                target.drop_staged()
+                targets[0].drop_staged()
 
-    def _write(
-        self,
-        client: Client,
-        target: TableTarget,
-        writer: BatchWriter,
-        batch: PlannedBatch,
-        status: RunStatus,
-    ) -> None:
-        # The topic may have been created again since the run began.
-        check_followed(self._pipeline, target, batch.followed)
-        status.lag = batch.backlog
+    def _turn(
+        self, announcer: Announcer, topic: TopicRun, topics: Sequence[TopicRun], status: RunStatus
+    ) -> bool:
+        """Whether there was a batch. A run that is to stop begins none."""
+        batch = None if self._stopped else topic.next_batch()
+        if batch is None:
+            return False
+        _note(topics, status)
         if self._on_plan is not None:
             self._on_plan(batch, status)
-        report = writer.write(batch)
+        report = topic.write(batch)
         status.add(report)
-        status.lag = max(batch.backlog - batch.incoming.rows, 0)
-        _publish(client, self._pipeline, writer.positions)
-        status.updated_ms = client.clock.now_ms()
+        _note(topics, status)
+        announcer.moved(topic.topic, topic.positions, status, has_read=True)
+        status.updated_ms = announcer.now_ms()
         write_status(self._work, status)
         if self._on_batch is not None:
             self._on_batch(report, status)
+        return True
 
     def _tidy(self, client: Client, target: TableTarget) -> None:
         now_ms = client.clock.monotonic_ms()
@@ -183,29 +187,6 @@ class PipelineRun:
             return TopicChanged(f"{error}. The table was not changed. {anew}")
         return failure_of(error)
 
-    def _check_deletes(
-        self,
-        watch: MissedDeletesCheck,
-        target: TableTarget,
-        positions: Positions,
-        status: RunStatus,
-    ) -> None:
-        choice = self._pipeline.source.on_missed_tombstones
-        if choice is OnMissedTombstones.IGNORE:
-            return
-        missed = watch.check(positions)
-        if not missed:
-            return
-        text = "; ".join(map(str, missed))
-        if choice is OnMissedTombstones.FAIL:
-            raise DeletesMissed(
-                f"deletes may have been missed: {text}. Run `ledgerstone pipeline reconcile`, or "
-                "choose on_missed_tombstones: reconcile"
-            )
-        logger.warning("pipeline=%s reconciles: %s", self._pipeline.name, text)
-        status.reconciled += reconcile(self._spark, self._pipeline, target).extra
-        watch.settled(positions)
-
 
 def run_pipeline(
     pipeline: Pipeline, spark: SparkSession, *, once: bool, on_batch: OnBatch | None = None
@@ -213,22 +194,10 @@ def run_pipeline(
     return PipelineRun(pipeline, spark, once=once, on_batch=on_batch).run()
 
 
-def _check_reach(client: Client, pipeline: Pipeline, positions: Positions) -> None:
-    """Checks that the topic still has everything that the table has applied."""
-    topic = pipeline.source.topic
-    ends = log_ends(client, topic)
-    for partition, position in positions.items():
-        end = ends.get(partition)
-        if end is None or end < position:
-            said = "is not there" if end is None else f"ends at {end}"
-            raise PipelineError(
-                f"the table has applied {topic}-{partition} up to {position}, and the partition "
-                f"{said}: the log was truncated. {how_to_begin_anew(pipeline)}"
-            )
-
-
-def _publish(client: Client, pipeline: Pipeline, positions: dict[int, int]) -> None:
-    topic = pipeline.source.topic
-    offsets = {TopicPartition(topic, each): at for each, at in positions.items()}
-    if offsets:
-        publish(client, pipeline.source.group, offsets)
+def _note(topics: Sequence[TopicRun], status: RunStatus) -> None:
+    status.lag = sum(each.lag for each in topics)
+    status.reconciled = sum(each.reconciled for each in topics)
+    shown: dict[int | str, int] = {}
+    for each in topics:
+        shown.update(each.shown_positions)
+    status.positions = shown

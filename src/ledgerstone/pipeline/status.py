@@ -15,7 +15,6 @@ from typing import Any, Final
 from ledgerstone.dataclasses import asdict, dataclass, field
 from ledgerstone.pipeline.applying import BatchReport
 from ledgerstone.pipeline.errors import PipelineError
-from ledgerstone.pipeline.tables.target import Positions
 
 STATUS_FILE: Final = "status.json"
 LOCK_FILE: Final = "lock"
@@ -45,7 +44,8 @@ class RunStatus:
     deletes: int = 0
     lag: int = 0  # offsets behind the last batch, as far as they were known then
     reconciled: int = 0  # rows whose tombstone was missed, deleted all the same
-    positions: Positions = field(default_factory=dict)
+    # By partition; with a list of topics by TOPIC-PARTITION.
+    positions: dict[int | str, int] = field(default_factory=dict)
     error: str | None = None
 
     def add(self, batch: BatchReport) -> None:
@@ -55,7 +55,6 @@ class RunStatus:
         self.bad += batch.bad
         self.upserts += batch.upserts
         self.deletes += batch.deletes
-        self.positions = batch.positions or self.positions
 
 
 def write_json(path: Path, content: object) -> None:

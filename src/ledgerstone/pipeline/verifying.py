@@ -44,7 +44,7 @@ class PipelineVerifier:
         from ledgerstone.pipeline.definition_files import load_definition
 
         pipelines = [load_definition(path) for path in self.definitions]
-        readers = [each for each in pipelines if each.source.topic == question.topic]
+        readers = [each for each in pipelines if question.topic in each.source.names]
         if not readers:
             evidence = f"none of {len(pipelines)} pipelines here reads the topic"
             return [(VERIFIER_NAME, "clean", evidence)]

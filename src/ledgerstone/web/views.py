@@ -39,6 +39,7 @@ from ledgerstone.web.key_history import key_history_view
 from ledgerstone.web.latest import latest_view
 from ledgerstone.web.logging_in import login_view
 from ledgerstone.web.overview import overview_fragment, overview_view
+from ledgerstone.web.pipelines import pipelines_fragment, pipelines_view
 from ledgerstone.web.producing import produce_record, produce_view
 from ledgerstone.web.quotas import quotas_view
 from ledgerstone.web.records import record_view, records_view
@@ -83,6 +84,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("GET", "/groups", groups_view),
     Route("GET", "/groups/{group}", group_view),
     Route("POST", "/groups/{group}/missed", acknowledge_missed),
+    Route("GET", "/pipelines", pipelines_view),
 )
 
 # Only where there is an authorizer.
@@ -109,4 +111,5 @@ FRAGMENTS: Final[Mapping[str, Fragment]] = {
     "erasures": erasures_fragment,
     "erasure": erasure_fragment,
     "groups": groups_fragment,
+    "pipelines": pipelines_fragment,
 }

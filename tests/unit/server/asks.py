@@ -142,8 +142,12 @@ def read_all(client: Client, topic: str = TOPIC, partition: int = 0) -> list[str
     return values_in(fetched(client, fetch({partition: 0}, topic)))
 
 
-def commit_offset(client: Client, group: str, offset: int, topic: str = TOPIC) -> int:
-    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+def commit_offset(
+    client: Client, group: str, offset: int, topic: str = TOPIC, metadata: str = ""
+) -> int:
+    partition = OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=offset, committed_metadata=metadata
+    )
     topics = [OffsetCommitRequestTopic(name=topic, partitions=[partition])]
     request = OffsetCommitRequest(group_id=group, topics=topics)
     answer = client.ask(request, OffsetCommitResponse, 8)

@@ -43,6 +43,7 @@ class PartitionCheck:
     table_rows: int
     topic_checksum: str
     table_checksum: str
+    topic: str | None = None  # where a pipeline has several
 
     def plus(self, other: "PartitionCheck") -> "PartitionCheck":
         return PartitionCheck(
@@ -51,6 +52,7 @@ class PartitionCheck:
             table_rows=self.table_rows + other.table_rows,
             topic_checksum=_sum(self.topic_checksum, other.topic_checksum),
             table_checksum=_sum(self.table_checksum, other.table_checksum),
+            topic=self.topic,
         )
 
     @property
@@ -119,14 +121,15 @@ def compare(
 def total(parts: Iterable[Comparison], layout: Layout) -> Comparison:
     """Of parts that share no key: counts and checksums are sums."""
     sums = dict.fromkeys(_COUNTS, 0)
-    partitions: dict[int, PartitionCheck] = {}
+    partitions: dict[tuple[str, int], PartitionCheck] = {}
     examples: dict[str, list[str]] = {what: [] for what in DIFFERENCES}
     for part in parts:
         for name in _COUNTS:
             sums[name] += getattr(part, name)
         for each in part.partitions:
-            known = partitions.get(each.partition)
-            partitions[each.partition] = each if known is None else known.plus(each)
+            place = (each.topic or "", each.partition)
+            known = partitions.get(place)
+            partitions[place] = each if known is None else known.plus(each)
         for text in part.examples:
             some = examples[text.partition(" ")[0]]
             if len(some) < _SHOWN:

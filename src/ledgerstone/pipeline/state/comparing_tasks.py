@@ -10,12 +10,13 @@ from contextlib import closing
 from typing import Final, NamedTuple, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ledgerstone.dataclasses import dataclass
 from ledgerstone.pipeline.avro_registry import registered_schema
 from ledgerstone.pipeline.changes import changes_decoder
 from ledgerstone.pipeline.definition import Pipeline
-from ledgerstone.pipeline.layout import DELETED, Layout, layout_of
+from ledgerstone.pipeline.layout import DELETED, TOPIC, Layout, layout_of
 from ledgerstone.pipeline.read_task import RECORD_SHAPE
 from ledgerstone.pipeline.state.comparing import Comparison, compare
 from ledgerstone.pipeline.tables.merging import bucket_numbers
@@ -90,10 +91,15 @@ class TableRows(NamedTuple):
 
     def pieces(self) -> Iterator[pa.Table]:
         if self.source is not None:
-            yield from self.source.pieces()
+            yield from map(self._of_topic, self.source.pieces())
             return
         with closing(open_target(self.pipeline)) as target:
-            yield from target.rows()
+            yield from map(self._of_topic, target.rows())
+
+    def _of_topic(self, rows: pa.Table) -> pa.Table:
+        """A table of several topics is compared with one after the other."""
+        source = self.pipeline.source
+        return rows.filter(pc.equal(rows.column(TOPIC), source.topic)) if source.topics else rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

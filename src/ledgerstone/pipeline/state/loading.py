@@ -11,6 +11,7 @@ from ledgerstone.pipeline.bad_records import SendLetters
 from ledgerstone.pipeline.changes import changes_decoder
 from ledgerstone.pipeline.definition import Pipeline
 from ledgerstone.pipeline.errors import PipelineError
+from ledgerstone.pipeline.following import begin_to_follow
 from ledgerstone.pipeline.layout import layout_of
 from ledgerstone.pipeline.state.folding import SNAPSHOT_SCHEMA
 from ledgerstone.pipeline.state.snapshot import load_manifest
@@ -33,7 +34,7 @@ def load_into(
             f"the table of {pipeline.name} already follows its topic; name an empty one"
         )
     if manifest.topic_id != uuid_to_text(ZERO_UUID):
-        target.follow(Followed(manifest.topic, manifest.topic_id))
+        begin_to_follow(pipeline, target, Followed(manifest.topic, manifest.topic_id))
     applier = ChangeApplier(pipeline, target, send)
     to_changes = changes_decoder(pipeline, registered_schema)
     schema = layout_of(pipeline).change_schema

@@ -9,6 +9,7 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from ledgerstone.client.blocking import Client
+from ledgerstone.dataclasses import replace
 from ledgerstone.pipeline.connecting import connect_to
 from ledgerstone.pipeline.definition import Pipeline
 from ledgerstone.pipeline.executors import ATTEMPTS, Exchange, SparkExecutors
@@ -72,7 +73,12 @@ class TableCheck:
         # Of no rows at all: names every partition, also where no part has any.
         nothing = self._work()(())
         assert isinstance(nothing, Compared)
-        return total([nothing.found, *found], self._layout)
+        found_in_all = total([nothing.found, *found], self._layout)
+        if not self._pipeline.source.topics:
+            return found_in_all
+        topic = self._pipeline.source.topic
+        partitions = tuple(replace(each, topic=topic) for each in found_in_all.partitions)
+        return replace(found_in_all, partitions=partitions)
 
     def repair(self, found: Comparison, *, only_deletes: bool = False) -> None:
         """Corrects what `total` found, in one transaction of the table."""

@@ -26,7 +26,7 @@ def check_drivers(pipeline: Pipeline) -> None:
 
 
 def positions_of(pipeline: Pipeline) -> Positions:
-    """The table's positions; does not create a table."""
+    """The table's positions in one topic; does not create a table."""
     target = pipeline.target
     if target.type is TargetType.SQLITE and not Path(target.location).exists():
         return {}
@@ -37,6 +37,7 @@ def positions_of(pipeline: Pipeline) -> Positions:
 def open_target(pipeline: Pipeline, *, spark: object = None) -> TableTarget:
     """With a Spark session, its executors do the work on rows."""
     check_drivers(pipeline)
+    assert "," not in pipeline.source.topic, "a table is opened for one topic, see each_topic"
     target, layout, topic = pipeline.target, layout_of(pipeline), pipeline.source.topic
     executors: Executors = InProcess()
     if spark is not None:

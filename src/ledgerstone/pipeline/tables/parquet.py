@@ -83,7 +83,9 @@ class ParquetTable(TableTarget):
 
     def _check(self, manifest: Mapping[str, Any]) -> None:
         columns = {name: kind.value for name, kind in self._layout.types.items()}
-        said = (manifest["topic"], manifest["columns"], manifest["deletes"])
+        # Which topics a table of several has is what `following` checks.
+        topic = self._topic if self._layout.has_topic else manifest["topic"]
+        said = (topic, manifest["columns"], manifest["deletes"])
         if said != (self._topic, columns, self._layout.deletes.value):
             raise PipelineError(
                 f"{self._path} holds a table of topic {said[0]} with columns "
@@ -105,11 +107,18 @@ class ParquetTable(TableTarget):
     def positions(self) -> Positions:
         if not (self._path / MANIFEST).exists():
             return {}
-        return {int(each): int(at) for each, at in self.manifest()["positions"].items()}
+        return self._positions_in(self.manifest())
+
+    def _positions_in(self, manifest: Mapping[str, Any]) -> Positions:
+        said = manifest["positions"]
+        if self._layout.has_topic:
+            said = said.get(self._topic, {})
+        return {int(each): int(at) for each, at in said.items()}
 
     def followed(self) -> Followed | None:
-        topic_id = self.manifest().get("topic_id")
-        return None if topic_id is None else Followed(self._topic, topic_id)
+        manifest = self.manifest()
+        topic_id = manifest.get("topic_id")
+        return None if topic_id is None else Followed(manifest["topic"], topic_id)
 
     def follow(self, followed: Followed) -> None:
         manifest = self.manifest()
@@ -138,9 +147,12 @@ class ParquetTable(TableTarget):
         assert self._batch.stage is stage, "another batch's stage"
         manifest = self.manifest()
         done = self._batch.rewrite(staged, forced=forced, directory="")
-        moved = {**{int(each): at for each, at in manifest["positions"].items()}, **positions}
+        moved = {**self._positions_in(manifest), **positions}
         manifest["version"] = int(manifest["version"]) + 1
-        manifest["positions"] = {str(each): moved[each] for each in sorted(moved)}
+        said: dict[str, Any] = {str(each): moved[each] for each in sorted(moved)}
+        if self._layout.has_topic:
+            said = {**manifest["positions"], self._topic: said}
+        manifest["positions"] = said
         self._commit(_with_files(manifest, done.replaced, done.written))
         self._area.drop(self._batch.stage.directory)
         for file in done.replaced:

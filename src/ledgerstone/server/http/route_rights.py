@@ -150,6 +150,7 @@ ROUTE_RIGHTS: Final[Mapping[str, RouteRule]] = {
     "GET /groups": _SEEN_GROUPS,
     "GET /groups/{group}": _group(_DESCRIBE, "leaves out topics without DESCRIBE"),
     "POST /groups/{group}/missed": _group(_READ, "DESCRIBE on the topic"),
+    "GET /pipelines": _inside("leaves out groups and topics without DESCRIBE"),
     # Fragments of pages, which streams send again. What follows a colon names the resource.
     "FRAGMENT overview": _inside("as the page"),
     "FRAGMENT samples": _cluster(_DESCRIBE),
@@ -165,6 +166,7 @@ ROUTE_RIGHTS: Final[Mapping[str, RouteRule]] = {
     "FRAGMENT erasures": _SEEN_TOPICS,
     "FRAGMENT erasure": _OF_ERASURE,
     "FRAGMENT groups": _SEEN_GROUPS,
+    "FRAGMENT pipelines": _inside("leaves out groups and topics without DESCRIBE"),
 }
 
 

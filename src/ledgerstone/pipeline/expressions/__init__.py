@@ -1,0 +1,1 @@
+"""Filters and computed columns: a small SQL, checked with the definition, evaluated on Arrow."""
