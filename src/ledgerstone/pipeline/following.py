@@ -45,9 +45,9 @@ def begin_to_follow(pipeline: Pipeline, target: TableTarget, now: Followed | Non
 def how_to_begin_anew(pipeline: Pipeline) -> str:
     target = pipeline.target
     match target.type:
-        case TargetType.SQLITE:
+        case TargetType.SQLITE | TargetType.DUCKDB:
             away = f"drop table {target.name} in {target.location}"
-        case TargetType.POSTGRES:
+        case TargetType.POSTGRES | TargetType.SQL:
             away = f"drop table {target.name}"
         case TargetType.DELTA | TargetType.PARQUET:
             away = f"remove the directory {target.location}"
