@@ -11,6 +11,7 @@ from ledgerstone.pipeline.changes import changes_decoder
 from ledgerstone.pipeline.definition import Deletes, Pipeline
 from ledgerstone.pipeline.definition_files import define
 from ledgerstone.pipeline.layout import layout_of
+from tests.kit.table_targets import table_at
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -25,14 +26,13 @@ class Record(NamedTuple):
 
 def text_pipeline(kind: str, location: str, deletes: str = "hard", **table: Any) -> Pipeline:
     """Keys and values are text; the table is `people(id, said)`."""
-    where = "connection" if kind == "postgres" else "path"
     return define(
         {
             "name": "people",
             "source": {"topic": "people-topic"},
             "key": {"format": "string", "column": "id"},
             "value": {"format": "string", "column": "said"},
-            "table": {"type": kind, where: location, "deletes": deletes, **table},
+            "table": table_at(kind, location, deletes=deletes, **table),
         },
         directory=Path(),
     )

@@ -75,7 +75,8 @@ def main(arguments: dict[str, Any]) -> None:
 
     def pipeline(name: str) -> Pipeline:
         kind = arguments["kind"]
-        location = arguments["location"] if kind == "postgres" else str(scratch / name)
+        is_shared = "://" in arguments["location"]
+        location = arguments["location"] if is_shared else str(scratch / name)
         return text_pipeline(kind, location, arguments["deletes"], name=name, **arguments["table"])
 
     dry = in_child(

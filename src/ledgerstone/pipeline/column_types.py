@@ -89,6 +89,19 @@ _POSTGRES: Final = {
     ColumnType.JSON: "text",
 }
 
+_DUCKDB: Final = {
+    ColumnType.STRING: "VARCHAR",
+    ColumnType.INT32: "INTEGER",
+    ColumnType.INT64: "BIGINT",
+    ColumnType.FLOAT64: "DOUBLE",
+    ColumnType.BOOLEAN: "BOOLEAN",
+    ColumnType.BINARY: "BLOB",
+    ColumnType.TIMESTAMP: "TIMESTAMPTZ",
+    ColumnType.DATE: "DATE",
+    ColumnType.TIME: "TIME",
+    ColumnType.JSON: "VARCHAR",
+}
+
 _DECIMAL: Final = re.compile(r"decimal\s*\(\s*(\d{1,3})\s*(?:,\s*(\d{1,3})\s*)?\)", re.ASCII)
 
 
@@ -118,3 +131,9 @@ def postgres_type(kind: AnyType) -> str:
     if isinstance(kind, DecimalType):
         return f"numeric({kind.precision},{kind.scale})"
     return _POSTGRES[kind]
+
+
+def duckdb_type(kind: AnyType) -> str:
+    if isinstance(kind, DecimalType):
+        return f"DECIMAL({kind.precision},{kind.scale})"
+    return _DUCKDB[kind]

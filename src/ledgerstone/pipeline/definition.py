@@ -38,8 +38,15 @@ class Deletes(Enum):
 class TargetType(Enum):
     SQLITE = "sqlite"
     POSTGRES = "postgres"
+    DUCKDB = "duckdb"
+    SQL = "sql"
     DELTA = "delta"
     PARQUET = "parquet"
+
+    @property
+    def has_connection(self) -> bool:
+        """A connection string, which may hold a password, says where it is; else a path."""
+        return self in (TargetType.POSTGRES, TargetType.SQL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +103,7 @@ class Source:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     type: TargetType
-    location: str  # a file, a directory, a URI; a connection string for PostgreSQL
+    location: str  # a file, a directory, a URI; a connection string or URL of a database
     name: str  # of the table, where the location holds several
     deletes: Deletes
     keep_bytes: bool  # also keep key and value as they were, in _key and _value

@@ -15,7 +15,7 @@ from typing import Any, Final
 import yaml
 
 from ledgerstone.dataclasses import replace
-from ledgerstone.pipeline.definition import Pipeline, TargetType
+from ledgerstone.pipeline.definition import Pipeline
 from ledgerstone.pipeline.definition_reading import read_definition
 from ledgerstone.pipeline.errors import DefinitionError
 
@@ -56,7 +56,7 @@ def define(content: object, *, directory: Path) -> Pipeline:
 
     pipeline = read_definition(content, read_text=read_text)
     target = pipeline.target
-    if target.type is not TargetType.POSTGRES:
+    if not target.type.has_connection:
         target = replace(target, location=_placed(target.location, directory))
     source = pipeline.source
     if source.command_config is not None:

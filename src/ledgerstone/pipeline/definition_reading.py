@@ -205,7 +205,7 @@ def _duration(section: Section, name: str, default: int) -> int:
 
 def _target(top: Section, name: str) -> Target:
     kind = top.section("table", ("connection", "path", *_TABLE)).one_of("type", TargetType)
-    where = "connection" if kind is TargetType.POSTGRES else "path"
+    where = "connection" if kind.has_connection else "path"
     section = top.section("table", (where, *_TABLE))
     target = Target(
         type=kind,

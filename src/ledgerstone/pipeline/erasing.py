@@ -37,7 +37,7 @@ _MAX_ANSWER: Final = 16 << 20
 
 def search(pipeline: Pipeline, key: bytes, *, snapshots: Sequence[str] = ()) -> list[Finding]:
     wanted = wanted_key(pipeline.key, key, registered_schema)
-    found = [_told(lambda: search_table(pipeline.target, wanted), output_name(pipeline.target))]
+    found = [_told(lambda: search_table(pipeline, wanted), output_name(pipeline.target))]
     for directory in (pipeline.work, *snapshots):
         found.append(_search_directory(directory, wanted))
     return found

@@ -26,7 +26,7 @@ from ledgerstone.pipeline.erasing_files import (
 from ledgerstone.pipeline.erasing_key import WantedKey, is_row_of
 from ledgerstone.pipeline.layout import layout_of
 from ledgerstone.pipeline.tables.file_area import STAGING, FileArea
-from ledgerstone.pipeline.tables.sql import quoted
+from ledgerstone.pipeline.tables.sql import quoted, staged_prefix
 from ledgerstone.pipeline.tables.sqlite_files import to_sqlite
 
 _SEGMENT_BYTES: Final = 8 << 20
@@ -35,13 +35,22 @@ _DELTA_LOG_RETENTION: Final = "delta.logRetentionDuration"
 _DEFAULT_LOG_RETENTION: Final = "interval 30 days"
 
 
-def search_table(target: Target, wanted: WantedKey) -> Finding:
+def search_table(pipeline: Pipeline, wanted: WantedKey) -> Finding:
+    target = pipeline.target
     output = output_name(target)
     match target.type:
         case TargetType.SQLITE:
             return _search_sqlite(target, wanted, output)
         case TargetType.POSTGRES:
             return _search_postgres(target, wanted, output)
+        case TargetType.SQL:
+            from ledgerstone.pipeline.erasing_sql import search_sql
+
+            return search_sql(pipeline, wanted, output)
+        case TargetType.DUCKDB:
+            from ledgerstone.pipeline.erasing_duckdb import search_duckdb
+
+            return search_duckdb(target, wanted, output)
         case TargetType.DELTA | TargetType.PARQUET:
             if "://" in target.location:
                 evidence = "files that are not on this machine are not looked at"
@@ -63,6 +72,15 @@ def purge_table(pipeline: Pipeline, wanted: WantedKey) -> None:
             _purge_sqlite(target, wanted)
         case TargetType.POSTGRES:
             _purge_postgres(target, wanted)
+        case TargetType.SQL:
+            from ledgerstone.pipeline.erasing_sql import purge_sql
+
+            purge_sql(pipeline, wanted)
+        case TargetType.DUCKDB:
+            from ledgerstone.pipeline.erasing_duckdb import purge_duckdb
+
+            FileArea(root=pipeline.work).drop(STAGING)
+            purge_duckdb(target, wanted)
         case TargetType.DELTA:
             FileArea(root=target.location).drop(STAGING)
             _purge_delta(target, wanted)
@@ -72,7 +90,7 @@ def purge_table(pipeline: Pipeline, wanted: WantedKey) -> None:
 
 def output_name(target: Target) -> str:
     """Without a connection string, which may contain a password."""
-    place = target.name if target.type is TargetType.POSTGRES else target.location
+    place = target.name if target.type.has_connection else target.location
     return f"{target.type.value}:{place}"
 
 
@@ -127,7 +145,7 @@ def _condition(wanted: WantedKey, place: str) -> tuple[str, list[Any]]:
 def _search_postgres(target: Target, wanted: WantedKey, output: str) -> Finding:
     import psycopg
 
-    from ledgerstone.pipeline.tables.postgres_staging import staged_prefix, staged_tables
+    from ledgerstone.pipeline.tables.postgres_staging import staged_tables
 
     table = ".".join(map(quoted, target.name.split(".", 1)))
     with psycopg.connect(target.location, autocommit=True) as db:
@@ -199,7 +217,7 @@ def _file_blocks(db: Any, name: str) -> Iterator[bytes]:  # noqa: ANN401 - a con
 def _purge_postgres(target: Target, wanted: WantedKey) -> None:
     import psycopg
 
-    from ledgerstone.pipeline.tables.postgres_staging import drop_staged_tables, staged_prefix
+    from ledgerstone.pipeline.tables.postgres_staging import drop_staged_tables
 
     table = ".".join(map(quoted, target.name.split(".", 1)))
     with psycopg.connect(target.location, autocommit=True) as db:

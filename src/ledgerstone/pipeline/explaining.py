@@ -21,6 +21,10 @@ _DELETES = {
 _TARGETS = {
     TargetType.SQLITE: "Rows and positions are one transaction of the SQLite file.",
     TargetType.POSTGRES: "Tasks COPY; the MERGE and the positions are one PostgreSQL transaction.",
+    TargetType.DUCKDB: "Tasks write Parquet files; a MERGE of them and the positions are one "
+    "transaction of the DuckDB file.",
+    TargetType.SQL: "Tasks insert into staging tables; what applies them and the positions are one "
+    "transaction of the database.",
     TargetType.DELTA: "Each micro-batch is one Delta commit, with the positions in it. Deleted "
     "rows stay in older versions for table.retention.",
     TargetType.PARQUET: "Each micro-batch rewrites the files it touches and replaces the manifest; "
@@ -55,7 +59,7 @@ def explain(pipeline: Pipeline) -> Iterator[str]:
         yield f"  computes {column} as {_one_line(each.expression)}"
     if pipeline.where is not None:
         yield f"  where    {_one_line(pipeline.where)}"
-    place = "" if target.type is TargetType.POSTGRES else f" at {target.location}"
+    place = "" if target.type.has_connection else f" at {target.location}"
     yield f"  writes   {target.type.value} table {target.name}{place}"
     for name, kind in layout_of(pipeline).types.items():
         mark = " (key)" if name in pipeline.key_names else ""

@@ -77,9 +77,9 @@ def _of_topic(pipeline: Pipeline, followed: Followed | None) -> Followed | None:
 def how_to_begin_anew(pipeline: Pipeline) -> str:
     target = pipeline.target
     match target.type:
-        case TargetType.SQLITE:
+        case TargetType.SQLITE | TargetType.DUCKDB:
             away = f"drop table {target.name} in {target.location}"
-        case TargetType.POSTGRES:
+        case TargetType.POSTGRES | TargetType.SQL:
             away = f"drop table {target.name}"
         case TargetType.DELTA | TargetType.PARQUET:
             away = f"remove the directory {target.location}"

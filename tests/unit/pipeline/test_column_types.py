@@ -25,8 +25,8 @@ from ledgerstone.pipeline.layout import layout_of
 from ledgerstone.pipeline.state.comparing import compare
 from ledgerstone.pipeline.tables.opening import open_target
 from tests.kit.table_model import Record, changes_of
+from tests.kit.table_targets import TARGETS, table_at
 
-TARGETS = ("sqlite", "parquet", "delta", "postgres")
 COLUMNS = {
     "paid": "decimal(38,10)",
     "born": "date",
@@ -48,23 +48,14 @@ VALUES = [
 ]
 
 
-@pytest.fixture
-def location(request: pytest.FixtureRequest, tmp_path: Path, target: str) -> str:
-    if target == "postgres":
-        return str(request.getfixturevalue("postgres"))
-    return str(tmp_path / "table")
-
-
 def pipeline_of(target: str, location: str, key: dict[str, Any] | None = None) -> Pipeline:
-    where = "connection" if target == "postgres" else "path"
-    table: dict[str, Any] = {"type": target, where: location}
     return define(
         {
             "name": "typed",
             "source": {"topic": "typed"},
             "key": key or {"format": "string", "column": "id"},
             "value": {"format": "json", "columns": COLUMNS},
-            "table": table,
+            "table": table_at(target, location),
         },
         directory=Path(),
     )

@@ -15,26 +15,17 @@ from ledgerstone.pipeline.errors import DefinitionError
 from ledgerstone.pipeline.tables.opening import open_target
 from tests.kit.hostile_names import NAMES
 from tests.kit.table_model import Record, changes_of
-
-TARGETS = ("sqlite", "parquet", "delta", "postgres")
-
-
-@pytest.fixture
-def location(request: pytest.FixtureRequest, tmp_path: Path, target: str) -> str:
-    if target == "postgres":
-        return str(request.getfixturevalue("postgres"))
-    return str(tmp_path / "table")
+from tests.kit.table_targets import TARGETS, table_at
 
 
 def pipeline_with(target: str, location: str, columns: dict[str, Any], **table: Any) -> Pipeline:
-    where = "connection" if target == "postgres" else "path"
     return define(
         {
             "name": "hostile",
             "source": {"topic": "hostile"},
             "key": {"format": "string", "column": "id"},
             "value": {"format": "json", "columns": columns},
-            "table": {"type": target, where: location, **table},
+            "table": table_at(target, location, **table),
         },
         directory=Path(),
     )
@@ -51,6 +42,9 @@ def is_refused(target: str, name: str) -> bool:
 @pytest.mark.parametrize("target", TARGETS)
 def test_hostile_keys_columns_and_values_come_back_as_they_were(target: str, location: str) -> None:
     names = [name for name in NAMES if not is_refused(target, name)]
+    if target == "sql-mariadb":
+        # It refuses these itself.
+        names = [name for name in names if not name.endswith(" ") and max(name) <= "\uffff"]
     pipeline = pipeline_with(target, location, dict.fromkeys(names, "string"))
     value = {name: f"of {name}" for name in names}
     records = [
@@ -71,7 +65,7 @@ def test_hostile_keys_columns_and_values_come_back_as_they_were(target: str, loc
     rows = [row for piece in table.rows() for row in piece.to_pylist()]
     table.close()
 
-    assert len(names) == (40 if target != "delta" else 21)
+    assert len(names) == {"delta": 21, "sql-mariadb": 38}.get(target, 40)
     assert sorted(row["id"] for row in rows) == sorted(NAMES[1::2])
     for row in rows:
         assert {name: row[name] for name in names} == {**value, names[0]: row["id"]}
@@ -108,5 +102,7 @@ def test_hostile_key_is_purged_and_no_other(target: str, location: str, tmp_path
     rows = [row["id"] for piece in table.rows() for row in piece.to_pylist()]
     table.close()
 
-    assert found.verdict is FileVerdict.CLEAN, found
+    # Files of a database that only SQLAlchemy knows are not looked at.
+    expected = FileVerdict.UNKNOWN if target.startswith("sql-") else FileVerdict.CLEAN
+    assert found.verdict is expected, found
     assert sorted(rows) == sorted(name for name in NAMES if name != NAMES[1])

@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
+from tests.kit.table_targets import place_of
+
 ROOT = Path(__file__).parents[3]
 TABLES: dict[str, dict[str, Any]] = {
     "sqlite": {},
     "parquet": {"buckets": 2},
     "delta": {"buckets": 2},
     "postgres": {},
+    "duckdb": {},
 }
 
 
@@ -43,8 +46,8 @@ def be_killed(
     target: str, deletes: str, kills: int, tmp_path: Path, request: pytest.FixtureRequest
 ) -> dict[str, Any]:
     arguments = {
-        "kind": target.removesuffix("-bulk"),
-        "location": request.getfixturevalue("postgres") if target == "postgres" else "",
+        "kind": target,
+        "location": place_of(target, request, tmp_path),
         "scratch": str(tmp_path),
         "deletes": deletes,
         "table": TABLES[target],

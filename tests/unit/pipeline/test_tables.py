@@ -10,8 +10,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import psycopg
 import pytest
+from sqlalchemy import create_engine, text
+from sqlalchemy.pool import NullPool
 
 from ledgerstone.pipeline.changes import not_yet_applied, one_per_key, positions_after
 from ledgerstone.pipeline.definition import Deletes, Pipeline, TargetType
@@ -21,16 +24,9 @@ from ledgerstone.pipeline.tables.opening import check_drivers, open_target, posi
 from ledgerstone.pipeline.tables.sqlite import SqliteTable
 from ledgerstone.pipeline.tables.target import Followed, TableTarget
 from tests.kit.table_model import Record, changes_of, expected_rows, table_rows, text_pipeline
+from tests.kit.table_targets import TARGETS
 
-TARGETS = ("sqlite", "parquet", "delta", "postgres")
 FIXED_BUCKETS = Path(__file__).parents[2] / "golden/fixed_buckets/table"
-
-
-@pytest.fixture
-def location(request: pytest.FixtureRequest, tmp_path: Path, target: str) -> str:
-    if target == "postgres":
-        return str(request.getfixturevalue("postgres"))
-    return str(tmp_path / "table")
 
 
 def pipeline_of(target: str, location: str, deletes: str = "hard", **table: Any) -> Pipeline:
@@ -208,13 +204,21 @@ def test_positions_of_a_table_that_is_not_there_are_none(target: str, location: 
     assert (before, positions_of(pipeline)) == ({}, {0: 8})
 
 
-@pytest.mark.parametrize(("target", "driver"), [("delta", "deltalake"), ("postgres", "psycopg")])
+@pytest.mark.parametrize(
+    ("target", "driver", "extra"),
+    [
+        ("delta", "deltalake", "lake"),
+        ("postgres", "psycopg", "lake"),
+        ("duckdb", "duckdb", "duckdb"),
+        ("sql-sqlite", "sqlalchemy", "sql"),
+    ],
+)
 def test_driver_that_is_not_installed_is_named(
-    target: str, driver: str, monkeypatch: pytest.MonkeyPatch
+    target: str, driver: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, driver, None)
 
-    with pytest.raises(PipelineError, match=rf"{driver} is not installed: .*\.\[lake\]"):
+    with pytest.raises(PipelineError, match=rf"{driver} is not installed: .*\.\[{extra}\]"):
         check_drivers(pipeline_of(target, "x"))
 
 
@@ -256,6 +260,12 @@ def drop(pipeline: Pipeline) -> None:
     if target.type is TargetType.SQLITE:
         with closing(sqlite3.connect(target.location)) as db:
             db.execute(f'DROP TABLE "{target.name}"')
+    elif target.type is TargetType.DUCKDB:
+        with duckdb.connect(target.location) as db:
+            db.execute(f'DROP TABLE "{target.name}"')
+    elif target.type is TargetType.SQL:
+        with create_engine(target.location, poolclass=NullPool).begin() as db:
+            db.execute(text("DROP TABLE people"))
     elif target.type is TargetType.POSTGRES:
         with psycopg.connect(target.location, autocommit=True) as connection:
             connection.execute(b'DROP TABLE "people"')
@@ -274,7 +284,7 @@ def test_bytes_of_records_are_kept_on_request(target: str, location: str) -> Non
     assert (row["_key"], row["_value"], row["id"]) == ("é".encode(), b"1", "é")
 
 
-@pytest.mark.parametrize("target", ["sqlite", "parquet", "delta", "postgres"])
+@pytest.mark.parametrize("target", TARGETS)
 def test_table_with_other_columns_is_refused(target: str, location: str) -> None:
     with opened(pipeline_of(target, location)):
         pass

@@ -19,13 +19,15 @@ from ledgerstone.pipeline.tables.group_merging import GroupDone
 from ledgerstone.pipeline.tables.leaves import Incoming, LeafFile
 from ledgerstone.pipeline.tables.opening import open_target
 from ledgerstone.pipeline.tables.postgres_copy import HEADER, TRAILER, copy_rows
-from ledgerstone.pipeline.tables.postgres_staging import staged_prefix, staged_tables
+from ledgerstone.pipeline.tables.postgres_staging import staged_tables
+from ledgerstone.pipeline.tables.sql import staged_prefix
 from ledgerstone.pipeline.tables.sqlite_files import FileDone
 from ledgerstone.pipeline.tables.target import Staged
 from ledgerstone.pipeline.task_failures import ReturnedFailures, TaskFailure, failure_from
 from ledgerstone.spark.errors import DataLoss, TopicRecreated
 from ledgerstone.spark.windows import CompactedMeanwhile
 from tests.kit.table_model import Record, changes_of, table_rows, text_pipeline
+from tests.kit.table_targets import TARGETS
 
 
 class Context:
@@ -202,12 +204,10 @@ def staged(pipeline: Any, table: Any, *partitions: list[Record]) -> tuple[Any, l
     return stage, found
 
 
-@pytest.mark.parametrize("target", ["sqlite", "parquet", "delta", "postgres"])
+@pytest.mark.parametrize("target", TARGETS)
 def test_key_in_two_partitions_is_decided_by_time_and_counted_once(
-    target: str, tmp_path: Path, request: pytest.FixtureRequest
+    target: str, location: str
 ) -> None:
-    is_postgres = target == "postgres"
-    location = request.getfixturevalue("postgres") if is_postgres else str(tmp_path / "t")
     pipeline = text_pipeline(target, location)
     table = open_target(pipeline)
     table.prepare()

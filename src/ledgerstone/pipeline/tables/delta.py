@@ -18,20 +18,11 @@ from deltalake.transaction import AddAction, CommitProperties, Transaction
 
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import Layout
-from ledgerstone.pipeline.tables.file_area import STAGING, FileArea
-from ledgerstone.pipeline.tables.group_merging import LeafBatch, LeafRows, leaf_sources
-from ledgerstone.pipeline.tables.leaves import ROOT, Incoming, LeafFile
-from ledgerstone.pipeline.tables.shards import ShardStage
-from ledgerstone.pipeline.tables.target import (
-    Applied,
-    BatchStage,
-    Executors,
-    Followed,
-    InProcess,
-    Positions,
-    Staged,
-    TableTarget,
-)
+from ledgerstone.pipeline.tables.file_area import FileArea
+from ledgerstone.pipeline.tables.group_merging import SwappedFiles
+from ledgerstone.pipeline.tables.leaf_table import LeafTable
+from ledgerstone.pipeline.tables.leaves import ROOT, LeafFile
+from ledgerstone.pipeline.tables.target import Executors, Followed, Positions
 
 BUCKET: Final = "_bucket"
 _ROWS_AT_ONCE: Final = 1 << 16
@@ -45,7 +36,7 @@ _HOUR_MS: Final = 3_600_000
 DEFAULT_RETENTION_MS: Final = 7 * 24 * _HOUR_MS
 
 
-class DeltaTarget(TableTarget):
+class DeltaTarget(LeafTable):
     def __init__(
         self,
         uri: str,
@@ -57,15 +48,17 @@ class DeltaTarget(TableTarget):
         retention_ms: int = DEFAULT_RETENTION_MS,
         executors: Executors | None = None,
     ) -> None:
+        super().__init__(
+            FileArea(root=uri),
+            layout,
+            buckets=buckets,
+            executors=executors,
+            directory=f"{BUCKET}={{leaf}}/",
+        )
         self._uri = uri
-        self._area = FileArea(root=uri)
         self._app = f"ledgerstone/{app}/{topic}"
-        self._layout = layout
-        self._buckets = buckets
         self._retention_ms = retention_ms
-        self._executors = executors or InProcess()
         self._table: DeltaTable | None = None
-        self._batch: LeafBatch | None = None
 
     @property
     def _schema(self) -> pa.Schema:
@@ -143,40 +136,14 @@ class DeltaTarget(TableTarget):
             for path, leaf, rows, size in zip(*columns, strict=True)
         ]
 
-    def stage(self, incoming: Incoming) -> ShardStage:
-        self._batch = LeafBatch(
-            self._area,
-            self._layout,
-            self._files(),
-            incoming,
-            self._executors,
-            most_leaves=self._buckets,
-        )
-        return self._batch.stage
-
-    def apply_staged(
-        self,
-        stage: BatchStage,
-        staged: Sequence[Staged],
-        positions: Mapping[int, int],
-        *,
-        forced: bool = False,
-    ) -> Applied:
-        assert self._batch is not None, "nothing was staged"
-        assert self._batch.stage is stage, "another batch's stage"
-        table, commit = self._current(), self._commit(positions)
-        done = self._batch.rewrite(staged, forced=forced, directory=f"{BUCKET}={{leaf}}/")
+    def _swap(self, swapped: SwappedFiles, positions: Mapping[int, int]) -> int:
+        commit = self._commit(positions)
         try:
-            _swap(table, done.replaced, done.written, self._schema, commit)
-            version = self._current().version()
+            _swap(self._current(), swapped.replaced, swapped.written, self._schema, commit)
+            return int(self._current().version())
         except (DeltaError, OSError) as error:
             self._table = None
             raise PipelineError(f"the Delta table {self._uri}: {error}") from error
-        self._area.drop(self._batch.stage.directory)
-        return Applied(upserts=done.applied.upserts, deletes=done.applied.deletes, version=version)
-
-    def drop_staged(self) -> None:
-        self._area.drop(STAGING)
 
     def tidy(self) -> None:
         """Files that no version within the retention has, those of dead runs among them."""
@@ -198,9 +165,6 @@ class DeltaTarget(TableTarget):
         for batch in dataset.to_batches(columns=names, batch_size=_ROWS_AT_ONCE):
             if batch.num_rows:
                 yield pa.Table.from_batches([batch]).cast(self._layout.table_schema)
-
-    def row_sources(self, wanted: int) -> Sequence[LeafRows]:
-        return leaf_sources(self._area, self._files(), self._layout, wanted)
 
     def close(self) -> None:
         self._table = None

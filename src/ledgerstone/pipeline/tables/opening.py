@@ -9,20 +9,26 @@ from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import layout_of
 from ledgerstone.pipeline.tables.target import Executors, InProcess, Positions, TableTarget
 
-_EXTRA = "is not installed: in the checkout, pip install '.[lake]'"
-
-_DRIVERS = {TargetType.POSTGRES: "psycopg", TargetType.DELTA: "deltalake"}
+# The package that a target needs, and the extra that brings it.
+_DRIVERS = {
+    TargetType.POSTGRES: ("psycopg", "lake"),
+    TargetType.DELTA: ("deltalake", "lake"),
+    TargetType.DUCKDB: ("duckdb", "duckdb"),
+    TargetType.SQL: ("sqlalchemy", "sql"),
+}
 
 
 def check_drivers(pipeline: Pipeline) -> None:
     """Raises PipelineError if what the table needs is not installed."""
-    driver = _DRIVERS.get(pipeline.target.type)
-    if driver is None:
+    if pipeline.target.type not in _DRIVERS:
         return
+    driver, extra = _DRIVERS[pipeline.target.type]
     try:
         import_module(driver)
     except ImportError as error:
-        raise PipelineError(f"{driver} {_EXTRA}") from error
+        raise PipelineError(
+            f"{driver} is not installed: in the checkout, pip install '.[{extra}]'"
+        ) from error
 
 
 def positions_of(pipeline: Pipeline) -> Positions:
@@ -56,6 +62,14 @@ def open_target(pipeline: Pipeline, *, spark: object = None) -> TableTarget:
                 work=pipeline.work,
                 executors=executors,
             )
+        case TargetType.DUCKDB:
+            from ledgerstone.pipeline.tables.duckdb import DuckdbTable
+
+            return DuckdbTable(target.location, target.name, topic, layout, work=pipeline.work)
+        case TargetType.SQL:
+            from ledgerstone.pipeline.tables.sql_table import SqlTable
+
+            return SqlTable(target.location, target.name, topic, layout)
         case TargetType.PARQUET:
             from ledgerstone.pipeline.tables.parquet import ParquetTable
 

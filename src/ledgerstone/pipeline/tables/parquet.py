@@ -8,42 +8,26 @@ file its rows and a digest of its bytes, which is checked whenever the file is r
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import Layout
-from ledgerstone.pipeline.tables.file_area import STAGING, FileArea
-from ledgerstone.pipeline.tables.group_merging import (
-    LeafBatch,
-    LeafRows,
-    leaf_sources,
-    read_leaf,
-    write_leaf,
-)
-from ledgerstone.pipeline.tables.leaves import Incoming, LeafFile
-from ledgerstone.pipeline.tables.shards import ShardStage
-from ledgerstone.pipeline.tables.target import (
-    Applied,
-    BatchStage,
-    Executors,
-    Followed,
-    InProcess,
-    Positions,
-    Staged,
-    TableTarget,
-)
+from ledgerstone.pipeline.tables.file_area import FileArea
+from ledgerstone.pipeline.tables.group_merging import SwappedFiles, read_leaf
+from ledgerstone.pipeline.tables.leaf_table import LeafTable
+from ledgerstone.pipeline.tables.leaves import LeafFile
+from ledgerstone.pipeline.tables.target import Executors, Followed, Positions
 
 MANIFEST: Final = "_manifest.json"
 VERSION: Final = 2
 _FIXED_BUCKETS: Final = 1  # the format of tables whose number of files was fixed
 
 
-class ParquetTable(TableTarget):
+class ParquetTable(LeafTable):
     def __init__(
         self,
         path: str,
@@ -54,12 +38,10 @@ class ParquetTable(TableTarget):
         executors: Executors | None = None,
     ) -> None:
         self._path = Path(path)
-        self._area = FileArea(root=str(self._path))
+        super().__init__(
+            FileArea(root=str(self._path)), layout, buckets=buckets, executors=executors
+        )
         self._topic = topic
-        self._layout = layout
-        self._buckets = buckets
-        self._executors = executors or InProcess()
-        self._batch: LeafBatch | None = None
 
     def prepare(self) -> None:
         self._path.mkdir(parents=True, exist_ok=True)
@@ -124,59 +106,22 @@ class ParquetTable(TableTarget):
         manifest = self.manifest()
         self._commit({**manifest, "topic": followed.topic, "topic_id": followed.topic_id})
 
-    def stage(self, incoming: Incoming) -> ShardStage:
-        self._batch = LeafBatch(
-            self._area,
-            self._layout,
-            _files(self.manifest()),
-            incoming,
-            self._executors,
-            most_leaves=self._buckets,
-        )
-        return self._batch.stage
+    def _files(self) -> list[LeafFile]:
+        return _files(self.manifest())
 
-    def apply_staged(
-        self,
-        stage: BatchStage,
-        staged: Sequence[Staged],
-        positions: Mapping[int, int],
-        *,
-        forced: bool = False,
-    ) -> Applied:
-        assert self._batch is not None, "nothing was staged"
-        assert self._batch.stage is stage, "another batch's stage"
+    def _swap(self, swapped: SwappedFiles, positions: Mapping[int, int]) -> int:
         manifest = self.manifest()
-        done = self._batch.rewrite(staged, forced=forced, directory="")
         moved = {**self._positions_in(manifest), **positions}
-        manifest["version"] = int(manifest["version"]) + 1
+        version = int(manifest["version"]) + 1
+        manifest["version"] = version
         said: dict[str, Any] = {str(each): moved[each] for each in sorted(moved)}
         if self._layout.has_topic:
             said = {**manifest["positions"], self._topic: said}
         manifest["positions"] = said
-        self._commit(_with_files(manifest, done.replaced, done.written))
-        self._area.drop(self._batch.stage.directory)
-        for file in done.replaced:
+        self._commit(_with_files(manifest, swapped.replaced, swapped.written))
+        for file in swapped.replaced:
             (self._path / file.path).unlink(missing_ok=True)
-        return Applied(
-            upserts=done.applied.upserts,
-            deletes=done.applied.deletes,
-            version=manifest["version"],
-        )
-
-    def drop_rows(self, is_dropped: Callable[[pa.Table], pa.Array]) -> None:
-        """Out of every file, whatever the rows say; files without such a row stay as they are."""
-        manifest = self.manifest()
-        replaced, written = [], []
-        for file in _files(manifest):
-            rows = read_leaf(self._area, [file], self._layout)
-            left = rows.filter(pc.invert(is_dropped(rows)))
-            if left.num_rows < rows.num_rows:
-                replaced.append(file)
-                written += write_leaf(self._area, left, file.leaf, "")
-        if replaced:
-            manifest["version"] = int(manifest["version"]) + 1
-            self._commit(_with_files(manifest, replaced, written))
-            self._drop_leftovers()
+        return version
 
     def _commit(self, manifest: Mapping[str, Any]) -> None:
         temporary = self._path / f"{MANIFEST}.tmp"
@@ -196,24 +141,18 @@ class ParquetTable(TableTarget):
         """Files that no manifest names: of a run that died, and of versions that are past.
 
         They may hold what was deleted since, so they do not stay."""
-        known = {file.path for file in _files(self.manifest())}
+        known = {file.path for file in self._files()}
         for path in sorted(self._path.glob("part-*.parquet")):
             if path.name not in known:
                 path.unlink()
-
-    def drop_staged(self) -> None:
-        self._area.drop(STAGING)
 
     def tidy(self) -> None:
         """Once more, for tasks that went on after their batch had failed."""
         self._drop_leftovers()
 
     def rows(self) -> Iterator[pa.Table]:
-        for file in _files(self.manifest()):
+        for file in self._files():
             yield read_leaf(self._area, [file], self._layout)
-
-    def row_sources(self, wanted: int) -> Sequence[LeafRows]:
-        return leaf_sources(self._area, _files(self.manifest()), self._layout, wanted)
 
     def close(self) -> None:
         """Nothing is kept open."""

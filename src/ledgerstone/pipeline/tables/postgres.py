@@ -16,14 +16,14 @@ from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import Layout
 from ledgerstone.pipeline.tables import sql
 from ledgerstone.pipeline.tables.leaves import Incoming
-from ledgerstone.pipeline.tables.postgres_merge import MergeText
+from ledgerstone.pipeline.tables.merge_text import MergeText
+from ledgerstone.pipeline.tables.postgres_copy import staged_type
 from ledgerstone.pipeline.tables.postgres_staging import (
     PostgresStage,
     connected,
     drop_staged_tables,
     encoded,
     said_of,
-    staged_prefix,
 )
 from ledgerstone.pipeline.tables.target import (
     Applied,
@@ -48,7 +48,7 @@ class PostgresTable(TableTarget):
         self._name = name
         self._table = ".".join(map(sql.quoted, name.split(".", 1)))
         self._types = {each: postgres_type(kind) for each, kind in layout.types.items()}
-        self._prefix = staged_prefix(name)
+        self._prefix = sql.staged_prefix(name)
         self._db = connected(connection)
 
     def prepare(self) -> None:
@@ -139,7 +139,7 @@ class PostgresTable(TableTarget):
         tables = [stage.quoted(each.name) for each in staged if each.name]
         upserts = sum(each.upserts for each in staged)
         deletes = sum(each.deletes for each in staged)
-        merge = MergeText(self._table, tables, self._layout)
+        merge = MergeText(self._table, tables, self._layout, cast_to=_cast_to, has_unique_rows=True)
         with said_of(self._name), self._db.transaction():
             if not tables:
                 pass
@@ -187,6 +187,11 @@ class PostgresTable(TableTarget):
 
     def close(self) -> None:
         self._db.close()
+
+
+def _cast_to(kind: AnyType) -> str | None:
+    wanted = postgres_type(kind)
+    return None if staged_type(kind) == wanted else wanted
 
 
 def _from_postgres(cells: Sequence[Any], kind: AnyType) -> pa.Array:

@@ -5,7 +5,6 @@ in records, so the transaction that applies them drops them; those of attempts t
 and of a run that died, are dropped when the next run begins, and by an erasure.
 """
 
-import hashlib
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +12,6 @@ from typing import Any, Final
 
 import psycopg
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ledgerstone.dataclasses import dataclass
 from ledgerstone.pipeline.column_types import ColumnType
@@ -22,6 +20,7 @@ from ledgerstone.pipeline.layout import DELETED, Layout
 from ledgerstone.pipeline.tables import sql
 from ledgerstone.pipeline.tables.postgres_copy import HEADER, TRAILER, copy_rows, staged_type
 from ledgerstone.pipeline.tables.target import Staged, counted
+from ledgerstone.pipeline.tables.unfit import holding_zero_character, named
 
 _TEXT: Final = (ColumnType.STRING, ColumnType.JSON)
 
@@ -47,12 +46,6 @@ def connected(connection: str) -> "psycopg.Connection[Any]":
         raise PipelineError(f"PostgreSQL cannot be reached: {error}") from error
 
 
-def staged_prefix(table: str) -> str:
-    """Of the names of all staging tables of one table; PostgreSQL allows 63 bytes."""
-    digest = hashlib.sha256(table.encode()).hexdigest()[:16]
-    return f"ledgerstone_staged_{digest}_"
-
-
 def staged_columns(layout: Layout) -> dict[str, str]:
     names = [*layout.key_names, *layout.content_names]
     types = {name: staged_type(layout.types[name]) for name in names}
@@ -74,9 +67,8 @@ class PostgresStage:
         reasons: dict[int, str] = {}
         for column in self.layout.keys + self.layout.values:
             if column.type in _TEXT:
-                holds_zero = pc.match_substring(changes.column(column.name), "\0")
-                for row in pc.indices_nonzero(pc.fill_null(holds_zero, False)).to_pylist():
-                    reasons[row] = f"column {column.name} holds U+0000, which PostgreSQL refuses"
+                cells = changes.column(column.name)
+                reasons |= named(column.name, *holding_zero_character(cells))
         return reasons
 
     def open(self) -> "CopySink":

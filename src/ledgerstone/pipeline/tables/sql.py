@@ -1,8 +1,9 @@
-"""SQL that SQLite and PostgreSQL share. Pure: text out of a layout.
+"""SQL that SQLite, PostgreSQL and DuckDB share. Pure: text out of a layout.
 
 A name is quoted and its quotes are doubled, so that any name is only a name.
 """
 
+import hashlib
 from collections.abc import Iterable, Mapping
 
 from ledgerstone.pipeline.layout import (
@@ -15,6 +16,12 @@ from ledgerstone.pipeline.layout import (
 
 POSITIONS_TABLE = "ledgerstone_positions"
 TOPICS_TABLE = "ledgerstone_topics"
+
+
+def staged_prefix(table: str) -> str:
+    """Of the names of all staging tables of one table; PostgreSQL allows 63 bytes."""
+    digest = hashlib.sha256(table.encode()).hexdigest()[:16]
+    return f"ledgerstone_staged_{digest}_"
 
 
 def quoted(name: str) -> str:
@@ -40,14 +47,22 @@ def is_newer(new: str = "s", old: str = "t") -> str:
     )
 
 
-def create_table(table: str, layout: Layout, types: Mapping[str, str], suffix: str = "") -> str:
+def create_table(
+    table: str,
+    layout: Layout,
+    types: Mapping[str, str],
+    suffix: str = "",
+    *,
+    has_unique_rows: bool = True,
+) -> str:
     """`table` is quoted already; `types` has the database's word for each column."""
     required = (*layout.key_names, PARTITION, OFFSET)
     columns = [
         f"{quoted(name)} {kind}{' NOT NULL' if name in required else ''}"
         for name, kind in types.items()
     ]
-    columns.append(f"PRIMARY KEY ({names(layout.row_identity)})")
+    if has_unique_rows:
+        columns.append(f"PRIMARY KEY ({names(layout.row_identity)})")
     return f"CREATE TABLE IF NOT EXISTS {table} ({', '.join(columns)}){suffix}"
 
 

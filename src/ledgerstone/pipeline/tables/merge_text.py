@@ -1,9 +1,9 @@
-"""The statements that apply staged changes in PostgreSQL. Pure: text out of a layout."""
+"""The statements that apply staged changes in PostgreSQL and DuckDB. Pure: text out of a layout."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from ledgerstone.pipeline.column_types import postgres_type
+from ledgerstone.pipeline.column_types import AnyType
 from ledgerstone.pipeline.definition import Deletes
 from ledgerstone.pipeline.layout import (
     DELETED,
@@ -16,26 +16,35 @@ from ledgerstone.pipeline.layout import (
     Layout,
 )
 from ledgerstone.pipeline.tables import sql
-from ledgerstone.pipeline.tables.postgres_copy import staged_type
 
 _DELETED: Final = sql.quoted(DELETED)
 
 
 class MergeText:
-    """`table` and the names of the staging tables, of which there is at least one, are quoted."""
+    """`table` and the staging tables, of which there is at least one, are quoted names, or what
+    else stands in a FROM. `cast_to` says which type a staged column has to become, if another."""
 
-    def __init__(self, table: str, staged: Sequence[str], layout: Layout) -> None:
+    def __init__(
+        self,
+        table: str,
+        staged: Sequence[str],
+        layout: Layout,
+        *,
+        cast_to: Callable[[AnyType], str | None],
+        has_unique_rows: bool,
+    ) -> None:
         self._table = table
         self._layout = layout
+        self._cast_to = cast_to
+        self._has_unique_rows = has_unique_rows
         self._columns = [*layout.key_names, *layout.content_names]
         selected = ", ".join([*map(self._cast, self._columns), _DELETED])
         union = " UNION ALL ".join(f"SELECT {selected} FROM {each}" for each in staged)
         self._staged = f"({union})"
 
     def _cast(self, name: str) -> str:
-        kind = self._layout.types[name]
-        wanted = postgres_type(kind)
-        if staged_type(kind) == wanted:
+        wanted = self._cast_to(self._layout.types[name])
+        if wanted is None:
             return sql.quoted(name)
         return f"{sql.quoted(name)}::{wanted} AS {sql.quoted(name)}"
 
@@ -109,10 +118,14 @@ class MergeText:
             f"lead({sql.quoted(TIMESTAMP)}) OVER (PARTITION BY {sql.names(self._timeline)} "
             f"ORDER BY {sql.quoted(OFFSET)}) AS {sql.quoted(VALID_TO)}"
         )
+        identity = self._layout.row_identity
+        known = f"ON CONFLICT ({sql.names(identity)}) DO NOTHING"
+        if not self._has_unique_rows:
+            found = f"SELECT 1 FROM {self._table} AS t WHERE {sql.same(identity, 'v')}"
+            known = f"AND NOT EXISTS ({found})"
         return (
             f"INSERT INTO {self._table} ({columns}) SELECT {columns} FROM "
-            f"(SELECT *, {following} FROM {self._staged} AS a) AS v WHERE NOT {_DELETED} "
-            f"ON CONFLICT ({sql.names(self._layout.row_identity)}) DO NOTHING"
+            f"(SELECT *, {following} FROM {self._staged} AS a) AS v WHERE NOT {_DELETED} {known}"
         )
 
 
