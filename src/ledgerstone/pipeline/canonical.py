@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from ledgerstone.records.kernels import Hashes, hash_keys
 from ledgerstone.records.varint import encode_varint
@@ -58,6 +59,12 @@ def checksum(keys: pa.Array, values: pa.Array) -> int:
             pair_hashes(keys.slice(start, _ROWS_AT_ONCE), values.slice(start, _ROWS_AT_ONCE))
         )
     return total % (1 << 128)
+
+
+def cell_hashes(cells: pa.Array) -> NDArray[np.uint64]:
+    """What decides which file of a table a row is in."""
+    low: NDArray[np.uint64] = pair_hashes(cells, pc.binary_slice(cells, 0, 0)).low
+    return low.view(np.uint64)
 
 
 def pair_hashes(keys: pa.Array, values: pa.Array) -> Hashes:

@@ -12,13 +12,17 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ledgerstone.dataclasses import dataclass, field
-from ledgerstone.pipeline.connecting import security_options
+from ledgerstone.dataclasses import dataclass, field, replace
+from ledgerstone.pipeline.connecting import connect_to, security_options
 from ledgerstone.pipeline.errors import PipelineError
+from ledgerstone.uuid_text import uuid_to_text
 
 _FORMAT: Final = "ledgerstone"
 _QUERY_ID: Final = "sql.streaming.queryId"
 _DECODED: Final = ("binary", "string")
+# Of a micro-batch of a table; a task holds the part of it that falls to it.
+_BATCH_OFFSETS: Final = 2_000_000
+_BATCH_BYTES: Final = 256 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,23 +77,50 @@ def ktable_changes(spark: SparkSession, topic: Topic) -> DataFrame:
     return _decoded(spark.readStream.format(_FORMAT).options(**settings).load(), topic)
 
 
-def _decoded(frame: DataFrame, topic: Topic) -> DataFrame:
+def ktable_records(spark: SparkSession, topic: Topic) -> DataFrame:
+    """As `ktable_changes`, with the value's bytes besides, in the column `raw`."""
+    settings = {"startingOffsets": "earliest", "fold": "latest", **topic.settings()}
+    records = spark.readStream.format(_FORMAT).options(**settings).load()
+    return _decoded(records, topic, sf.col("value").alias("raw"))
+
+
+def _decoded(frame: DataFrame, topic: Topic, *more: Column) -> DataFrame:
     return frame.select(
         sf.col("key").cast(topic.key).alias("key"),
-        _value(topic).alias("value"),
+        decoded_value(topic, "value").alias("value"),
         sf.col("value").isNull().alias("deleted"),
         "topic",
         "partition",
         "offset",
         "timestamp",
+        *more,
     )
 
 
-def _value(topic: Topic) -> Column:
+def decoded_value(topic: Topic, column: str) -> Column:
     if topic.value in _DECODED:
-        return sf.col("value").cast(topic.value)
+        return sf.col(column).cast(topic.value)
     # A value that is no JSON must not pass for one whose fields are all null.
-    return sf.from_json(sf.col("value").cast("string"), topic.value, {"mode": "FAILFAST"})
+    return sf.from_json(sf.col(column).cast("string"), topic.value, {"mode": "FAILFAST"})
+
+
+def limited(topic: Topic) -> Topic:
+    """Without a limit the first micro-batch is the whole topic."""
+    limits = {
+        "maxOffsetsPerTrigger": str(_BATCH_OFFSETS),
+        "maxBytesPerTrigger": str(_BATCH_BYTES),
+    }
+    return replace(topic, options={**limits, **topic.options})
+
+
+def identity_of(topic: Topic) -> tuple[str, str]:
+    """Its name, and its id: another topic of the same name has heard of nothing."""
+    with connect_to(topic.bootstrap, topic.command_config) as client:
+        return topic.name, uuid_to_text(client.topic(topic.name).topic_id)
+
+
+def trigger_of(*, once: bool) -> dict[str, Any]:
+    return {"availableNow": True} if once else {"processingTime": "1 second"}
 
 
 def as_records(
@@ -132,5 +163,4 @@ def to_topic(
         .option("checkpointLocation", checkpoint)
         .outputMode(mode)
     )
-    trigger: dict[str, Any] = {"availableNow": True} if once else {"processingTime": "1 second"}
-    return writer.trigger(**trigger).start()
+    return writer.trigger(**trigger_of(once=once)).start()
