@@ -41,6 +41,7 @@ class Aggregated:
         *,
         definition: str = "d",
         to: tuple[str, str] = ("totals", "one"),
+        topics: Sequence[str] = (),
     ) -> None:
         pairs = zip(aggregates, types, strict=True)
         self.totals = Totals(by=("g",), measured=tuple(measured(*each) for each in pairs))
@@ -51,7 +52,7 @@ class Aggregated:
         self.told: dict[str, Any] = {}
         self.texts: dict[str, str | None] = {}
         self.dies = False
-        self.state.open(definition, to, self.tell)
+        self.state.open(definition, to, self.tell, topics=topics)
 
     def tell(self, store: StateStore, version: StateVersion) -> None:
         if self.dies:

@@ -15,11 +15,7 @@ from ledgerstone.client.producer import NewRecord
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.streams import Topic, as_records, kstream, ktable, to_topic
 from ledgerstone.pipeline.streams.aggregating import GroupedTable, aggregate_table
-from ledgerstone.pipeline.streams.joining import (
-    join_stream_with_table,
-    join_tables,
-    joined_rows,
-)
+from ledgerstone.pipeline.streams.joining import join_stream_with_table, join_tables
 from ledgerstone.pipeline.streams.totals import Aggregate, MeasureKind
 from tests.kit.broker import BrokerProcess
 from tests.spark.conftest import MakeTopic, Produce
@@ -177,38 +173,6 @@ def test_a_tombstone_removes_the_row_from_the_join_with_a_stream(
     assert seen == [("first", "PL"), ("second", None)]
 
 
-@pytest.mark.parametrize(
-    ("how", "deleted"),
-    [("inner", ["left", "none"]), ("left", ["none"]), ("full", ["none"])],
-)
-def test_a_join_of_two_tables_has_no_row_where_a_side_is_deleted(
-    spark: SparkSession,
-    broker: BrokerProcess,
-    make_topic: MakeTopic,
-    produce: Produce,
-    how: str,
-    deleted: list[str],
-) -> None:
-    names, mails = (make_topic(stem, cleanup_policy="compact") for stem in ("n", "m"))
-    left = Topic(bootstrap=broker.bootstrap, name=names, value="name string")
-    right = Topic(bootstrap=broker.bootstrap, name=mails, value="mail string")
-    keys = spark.createDataFrame(
-        [("both",), ("left",), ("none",), ("none",), (None,)], "key string"
-    )
-    produce(
-        *[json_record(names, key, {"name": key}) for key in ("both", "left", "none")],
-        *[json_record(mails, key, {"mail": key}) for key in ("both", "left", "none")],
-        json_record(mails, "left", None),
-        *[json_record(topic, "none", None) for topic in (names, mails)],
-    )
-
-    rows = joined_rows(keys, left, right, how=how).collect()
-
-    assert sorted(row.key for row in rows) == ["both", "left", "none"]
-    assert sorted(row.key for row in rows if row.deleted) == deleted
-
-
-@pytest.mark.slow
 def test_two_tables_join_to_a_table_that_follows_both(
     spark: SparkSession,
     broker: BrokerProcess,
@@ -224,9 +188,7 @@ def test_two_tables_join_to_a_table_that_follows_both(
 
     def run() -> dict[bytes, Any]:
         value = ["left.name AS name", "right.mail AS mail"]
-        finish(
-            join_tables(spark, left, right, to, value=value, checkpoint=str(tmp_path), once=True)
-        )
+        finish(join_tables(spark, left, right, to, value=value, work=str(tmp_path), once=True))
         return {key: json.loads(value) for key, value in folded(client, both).items()}
 
     produce(
@@ -240,6 +202,77 @@ def test_two_tables_join_to_a_table_that_follows_both(
 
     assert first == {b"1": {"name": "ann", "mail": "a@x"}}
     assert second == {b"2": {"name": "bob", "mail": None}}
+
+
+def test_a_foreign_key_joins_to_its_row_once_and_follows_both(
+    spark: SparkSession,
+    broker: BrokerProcess,
+    client: Client,
+    make_topic: MakeTopic,
+    produce: Produce,
+    tmp_path: Path,
+) -> None:
+    orders, users, both = (make_topic(stem, cleanup_policy="compact") for stem in ("o", "u", "b"))
+    left = Topic(bootstrap=broker.bootstrap, name=orders, value="user int, item string")
+    right = Topic(bootstrap=broker.bootstrap, name=users, value="name string")
+
+    def run() -> dict[bytes, Any]:
+        query = join_tables(
+            spark,
+            left,
+            right,
+            Topic(bootstrap=broker.bootstrap, name=both),
+            value=["left.item AS item", "right.name AS name"],
+            foreign_key="value.user",
+            work=str(tmp_path),
+            once=True,
+            exactly_once=True,
+        )
+        finish(query)
+        return {key: json.loads(value) for key, value in folded(client, both).items()}
+
+    produce(
+        json_record(orders, "o1", {"user": 7, "item": "hat"}),
+        json_record(orders, "o2", {"user": 7, "item": "cap"}),
+        json_record(orders, "o3", {"user": 8, "item": "bag"}),
+        json_record(users, "7", {"name": "ann"}),
+    )
+    first = run()
+    produce(json_record(users, "7", {"name": "amy"}), json_record(orders, "o2", None))
+    second = run()
+
+    assert first == {b"o1": {"item": "hat", "name": "ann"}, b"o2": {"item": "cap", "name": "ann"}}
+    assert second == {b"o1": {"item": "hat", "name": "amy"}}
+
+
+def test_a_running_count_is_two_lines(
+    spark: SparkSession,
+    broker: BrokerProcess,
+    client: Client,
+    make_topic: MakeTopic,
+    produce: Produce,
+    tmp_path: Path,
+) -> None:
+    lines, words = make_topic("lines"), make_topic("words", cleanup_policy="compact")
+    source = Topic(bootstrap=broker.bootstrap, name=lines, value="string")
+    to = Topic(bootstrap=broker.bootstrap, name=words)
+
+    def run() -> dict[bytes, Any]:
+        stream = kstream(spark, source)
+        counts = stream.select(sf.explode(sf.split("value", " ")).alias("word"))
+        records = as_records(counts.groupBy("word").count(), key="word", value=["count"])
+        finish(to_topic(records, to, checkpoint=str(tmp_path), mode="update", once=True))
+        return {key: json.loads(value)["count"] for key, value in folded(client, words).items()}
+
+    produce(NewRecord(lines, None, b"to be or not to be"))
+    first = run()
+    produce(NewRecord(lines, None, b"to do"))
+    second = run()
+
+    assert first == {b"to": 2, b"be": 2, b"or": 1, b"not": 1}
+    assert second == {**first, b"to": 3, b"do": 1}
+    # Only what changed is written again.
+    assert len(records_in(client, words)) == 4 + 2
 
 
 def test_windows_and_a_new_key_are_sparks_own_and_land_in_a_topic(

@@ -26,14 +26,17 @@ def cells_of(table: pa.Table, names: Iterable[str]) -> pa.Array:
     """One binary value per row, equal exactly where all these columns are."""
     wanted = [table.column(name) for name in names]
     if len(wanted) == 1 and pa.types.is_binary(wanted[0].type):
-        return _whole(wanted[0])
-    encoded = [_encoded(_whole(each)) for each in wanted]
+        return whole(wanted[0])
+    encoded = [_encoded(whole(each)) for each in wanted]
     if len(encoded) == 1:
         return encoded[0]
     return pc.binary_join_element_wise(*encoded, pa.scalar(b"", pa.binary()))
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
+def whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """A column as one array."""
+    if isinstance(column, pa.Array):
+        return column
     found = column.combine_chunks()
     return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
 

@@ -10,9 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ledgerstone.pipeline.erasing_files import FileVerdict
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.streams.join_state import JoinState
 from ledgerstone.pipeline.streams.join_tasks import side_changes
+from ledgerstone.pipeline.streams.state_erasing import purge_state, search_state
+from ledgerstone.pipeline.streams.state_query import state_get
 from ledgerstone.pipeline.streams.state_store import StateStore, StateVersion
 from ledgerstone.pipeline.streams.state_tables import SlotSink, hashes_of
 from ledgerstone.pipeline.tables import leaves
@@ -195,3 +198,27 @@ def _expected(
     if how == "full":
         found |= {key: (None, value) for key, value in right.items() if key not in left}
     return found
+
+
+@pytest.mark.parametrize("by_foreign_key", [False, True])
+def test_an_erased_key_leaves_a_join_when_its_tombstone_is_told(
+    tmp_path: Path, by_foreign_key: bool
+) -> None:
+    joined = Joined(tmp_path, how="left", by_foreign_key=by_foreign_key)
+    joined.apply(0, [Side(0, "someone@example.com", 0, "c1:x"), Side(1, "c1", 0, "ann")])
+    row = state_get(str(tmp_path), b"someone@example.com")
+    joined.take()
+
+    before = purge_state(str(tmp_path), b"someone@example.com")
+    again = Joined(tmp_path, how="left", by_foreign_key=by_foreign_key)
+    again.apply(1, [Side(0, "other", 1, "c1:x")])
+
+    assert row is not None
+    assert row["left"] == "c1:x"
+    assert row["right"] == ("ann" if by_foreign_key else None)
+    assert before.verdict is FileVerdict.RESIDUE
+    assert "run the query once more" in before.evidence
+    assert again.told[0] == ("someone@example.com", None)
+    assert search_state(str(tmp_path), b"someone@example.com").verdict is FileVerdict.CLEAN
+    # A row of another key that names a right key is no residue of it.
+    assert by_foreign_key is False or "c1" in str(state_get(str(tmp_path), b"other"))

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,14 +14,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ledgerstone.pipeline.erasing_files import FileVerdict
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.streams.exact_sums import ExactSum, grouped_sums, sum_of_text
 from ledgerstone.pipeline.streams.measures import Aggregate, Measure, MeasureKind, measured
 from ledgerstone.pipeline.streams.ordered_values import ordered_bytes, value_of
+from ledgerstone.pipeline.streams.state_erasing import purge_state, search_state
+from ledgerstone.pipeline.streams.state_query import state_get
 from ledgerstone.pipeline.streams.state_shares import SLOTS, is_within, shares_of
 from ledgerstone.pipeline.streams.totals import Totals
 from ledgerstone.pipeline.tables import leaves
 from ledgerstone.pipeline.tables.leaves import LeafFile, halves
+from ledgerstone.pipeline.verifying import PipelineVerifier
 from tests.kit.aggregates import Aggregated, Change, Killed
 
 AGGREGATES = (
@@ -363,3 +367,59 @@ def test_every_slot_with_rows_is_read_by_one_task(
         assert not any(
             one != other and is_within(one, other) for one in tops_of for other in tops_of
         )
+
+
+def test_a_state_tells_the_result_of_a_group_and_the_group_of_a_key(
+    totals: Aggregated, tmp_path: Path
+) -> None:
+    totals.apply(0, [row("a", 0, "x", 5), row("b", 1, "x", 7)])
+
+    by_cell = state_get(str(tmp_path), b"x")
+    by_object = state_get(str(tmp_path), b'{"g": "x"}')
+    by_key = state_get(str(tmp_path), b"a")
+
+    assert by_cell == by_object == {"batch": 0, "result": totals.take()["x"]}
+    assert by_key == {"batch": 0, "group": {"g": "x"}}
+    assert state_get(str(tmp_path), b"nobody") is None
+
+
+def test_an_erased_key_is_found_in_a_state_and_retracted(
+    totals: Aggregated, tmp_path: Path
+) -> None:
+    totals.apply(0, [row("someone@example.com", 0, "x", 5), row("b", 1, "x", 7)])
+    totals.take()
+    before = search_state(str(tmp_path), b"someone@example.com")
+
+    after = purge_state(str(tmp_path), b"someone@example.com")
+
+    assert (before.verdict, after.verdict) == (FileVerdict.RESIDUE, FileVerdict.CLEAN)
+    assert files_with(tmp_path, b"someone@example.com") == []
+    assert made(tmp_path).take() == {"x": {"n": 1, "total": 7, "least": 7, "most": 7}}
+
+
+def test_a_state_of_spark_that_nobody_can_read_is_not_called_clean(
+    totals: Aggregated, tmp_path: Path
+) -> None:
+    (tmp_path / "checkpoint" / "1.changelog").write_bytes(b"compressed")
+
+    found = search_state(str(tmp_path), b"someone@example.com")
+
+    assert found.verdict is FileVerdict.UNKNOWN
+
+
+def test_a_broker_asks_the_state_that_reads_its_topic(tmp_path: Path) -> None:
+    totals = made(tmp_path, topics=("people",))
+    totals.apply(0, [row("someone@example.com", 0, "x", 5)])
+    verifier = PipelineVerifier(definitions=(str(tmp_path),))
+
+    asked = [
+        verifier.verify(Question(topic=topic, key=b"someone@example.com"))[0][1]
+        for topic in ("people", "others")
+    ]
+
+    assert asked == ["residue", "clean"]
+
+
+class Question(NamedTuple):
+    topic: str
+    key: bytes | None

@@ -6,6 +6,7 @@ records to tell.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from ledgerstone.dataclasses import replace
 from ledgerstone.pipeline.status import held
@@ -19,7 +20,7 @@ from ledgerstone.pipeline.streams.aggregate_tasks import (
     keys_table,
     merge_keys,
 )
-from ledgerstone.pipeline.streams.outbox import Tell, ticked_off
+from ledgerstone.pipeline.streams.outbox import Tell, apply_batch, retract, ticked_off
 from ledgerstone.pipeline.streams.state_shares import shares_of
 from ledgerstone.pipeline.streams.state_store import StateStore, StateVersion
 from ledgerstone.pipeline.streams.state_tables import (
@@ -32,6 +33,8 @@ from ledgerstone.pipeline.streams.state_tables import (
 from ledgerstone.pipeline.streams.totals import Totals
 from ledgerstone.pipeline.tables.target import Executors
 
+AGGREGATE: Final = "aggregate"  # among the kinds of states
+
 
 class AggregateState:
     def __init__(self, store: StateStore, totals: Totals, executors: Executors) -> None:
@@ -39,11 +42,14 @@ class AggregateState:
         self._totals = totals
         self._executors = executors
 
-    def open(self, definition: str, to: tuple[str, str], tell: Tell) -> None:
+    def open(
+        self, definition: str, to: tuple[str, str], tell: Tell, *, topics: Sequence[str] = ()
+    ) -> None:
         """`to` is the result topic and its id. One that has not heard of any group is told of all
-        of them, and what an earlier run has not told is told now."""
+        of them, and what an earlier run has not told is told now. `topics` are those it reads."""
+        spec = {"kind": AGGREGATE, "topics": list(topics), **self._totals.as_json()}
         with held(self._store.work):
-            version = self._store.open(definition)
+            version = self._store.open(definition, spec)
             if version.told_to != to:
                 outbox = () if version.told_to is None else self._everything(version)
                 # A new number: the old one may have been told to the old topic.
@@ -57,18 +63,16 @@ class AggregateState:
 
     def apply(self, batch: int, stage: SlotFiles, staged: Sequence[SlotRows], tell: Tell) -> bool:
         """False where the batch was applied before."""
-        with held(self._store.work):
-            version = self._store.read()
-            if batch <= version.batch:
-                ticked_off(self._store, version, tell)
-                return False
-            changes = put_down(stage, staged)
-            if changes.counts:
-                version = ticked_off(self._store, version, tell)
-                version = replace(self._merged(version, changes), batch=batch)
-                self._store.commit(version)
-                self._store.tidy(ticked_off(self._store, version, tell))
-        return True
+        changes = put_down(stage, staged)
+
+        def merge(version: StateVersion) -> StateVersion:
+            return self._merged(version, changes)
+
+        return apply_batch(self._store, batch, merge if changes.counts else None, tell)
+
+    def retract(self, stage: SlotFiles, staged: Sequence[SlotRows]) -> None:
+        changes = put_down(stage, staged)
+        retract(self._store, lambda version: self._merged(version, changes))
 
     def _merged(self, version: StateVersion, changes: PutDown) -> StateVersion:
         totals, keys, groups = self._totals, keys_table(self._totals), groups_table(self._totals)

@@ -4,7 +4,6 @@ Each runs wherever `Executors` sends it, reads what the step before has put down
 and counts.
 """
 
-import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -21,6 +20,7 @@ from ledgerstone.pipeline.layout import (
     VALUE,
 )
 from ledgerstone.pipeline.streams import totals as columns
+from ledgerstone.pipeline.streams.staging import told_at_last
 from ledgerstone.pipeline.streams.state_shares import Share
 from ledgerstone.pipeline.streams.state_tables import (
     RECORDS,
@@ -67,8 +67,7 @@ VALUES = StateTable(name="values", schema=VALUES_SCHEMA, by=GROUP)
 class ChangeStager:
     """Picklable. Puts the rows of one partition of a micro-batch down by key.
 
-    An Arrow function of Spark, which has to give a cell for each row: all are null but the last,
-    which names what was put down."""
+    `stage` is an Arrow function of Spark (`staging`)."""
 
     def __init__(self, totals: Totals, files: SlotFiles) -> None:
         self._totals = totals
@@ -76,16 +75,12 @@ class ChangeStager:
 
     def stage(self, batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
         sink = SlotSink(self._files)
-        rows = 0
-        for batch in batches:
-            if rows:
-                yield pa.nulls(rows, pa.string())
+
+        def add(batch: tuple[pa.Array, ...]) -> None:
             changes = self.changes(batch)
             sink.add(changes, hashes_of(changes, columns.KEY))
-            rows = changes.num_rows
-        if rows:
-            done = json.dumps(sink.finish())
-            yield pa.array([*[None] * (rows - 1), done], pa.string())
+
+        return told_at_last(batches, add, lambda: [sink.finish()])
 
     def changes(self, batch: tuple[pa.Array, ...]) -> pa.Table:
         """`batch` has the columns of `aggregating.needed_columns`."""
@@ -106,14 +101,6 @@ class ChangeStager:
             found[name] = pa.nulls(len(key), kind)
         schema = self._totals.layout.change_schema
         return pa.table(found).select(schema.names).cast(schema)
-
-
-def staged_rows(texts: list[str]) -> list[SlotRows]:
-    found = []
-    for text in texts:
-        name, counts = json.loads(text)
-        found.append(SlotRows(name, tuple((slot, count) for slot, count in counts)))
-    return found
 
 
 class KeysJob(NamedTuple):

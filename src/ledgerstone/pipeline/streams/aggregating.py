@@ -6,17 +6,14 @@ write the groups that changed to a compacted topic, an empty group as a tombston
 the driver (ADR 0016).
 """
 
-from typing import Any
-
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ledgerstone.dataclasses import dataclass
 from ledgerstone.pipeline.executors import SparkExecutors
 from ledgerstone.pipeline.streams.aggregate_state import AggregateState
-from ledgerstone.pipeline.streams.aggregate_tasks import ChangeStager, staged_rows
+from ledgerstone.pipeline.streams.aggregate_tasks import ChangeStager
 from ledgerstone.pipeline.streams.frames import (
     Topic,
     identity_of,
@@ -26,8 +23,8 @@ from ledgerstone.pipeline.streams.frames import (
 )
 from ledgerstone.pipeline.streams.measures import Aggregate, measured
 from ledgerstone.pipeline.streams.outbox import teller
+from ledgerstone.pipeline.streams.staging import staged_by
 from ledgerstone.pipeline.streams.state_store import StateStore
-from ledgerstone.pipeline.streams.state_tables import SlotRows
 from ledgerstone.pipeline.streams.totals import Totals
 
 
@@ -53,11 +50,12 @@ def aggregate_table(
     executors = SparkExecutors(spark)
     state = AggregateState(store, totals, executors)
     tell = teller(grouped.to, executors, exactly_once=grouped.exactly_once)
-    state.open(definition_of(grouped, changes), identity_of(grouped.to), tell)
+    definition = definition_of(grouped, changes)
+    state.open(definition, identity_of(grouped.to), tell, topics=[grouped.source.name])
 
     def each_batch(batch: DataFrame, batch_id: int) -> None:
         stage = state.stage()
-        staged = put_down_by(batch, ChangeStager(totals, stage).stage)
+        (staged,) = staged_by(batch, ChangeStager(totals, stage).stage, sinks=1)
         state.apply(batch_id, stage, staged, tell)
 
     return (
@@ -66,14 +64,6 @@ def aggregate_table(
         .trigger(**trigger_of(once=once))
         .start()
     )
-
-
-def put_down_by(batch: DataFrame, stage: Any) -> list[SlotRows]:  # noqa: ANN401 - an Arrow function
-    """Runs the function where the rows are; what comes back are names and counts."""
-    # Each call writes files, so Spark must not move or repeat it.
-    function = arrow_udf(stage, "string").asNondeterministic()
-    told = batch.select(function(*batch.columns).alias("staged")).where("staged IS NOT NULL")
-    return staged_rows([row.staged for row in told.collect()])
 
 
 def totals_of(grouped: GroupedTable, changes: DataFrame) -> Totals:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ledgerstone.pipeline.canonical import cells_of
+from ledgerstone.pipeline.canonical import cells_of, whole
 from ledgerstone.pipeline.layout import DELETED, OFFSET, PARTITION
 from ledgerstone.pipeline.streams.join_tasks import (
     FOREIGN,
@@ -25,7 +25,6 @@ from ledgerstone.pipeline.streams.join_tasks import (
     merge_values,
     settled_changes,
     told_pairs,
-    whole,
 )
 from ledgerstone.pipeline.streams.state_shares import Share
 from ledgerstone.pipeline.streams.state_tables import (

@@ -5,7 +5,7 @@ A topic's rows have the columns `key`, `value`, `deleted`, `topic`, `partition`,
 a value out. Everything between is Spark's own: filters, windows, joins. docs/streams.md.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -156,11 +156,23 @@ def to_topic(
 ) -> StreamingQuery:
     """Writes a stream of `key` and `value`; every partition is chosen as Java's client does.
 
+    In mode `update` each micro-batch writes the rows that changed, a row of an aggregate once.
     With `exactly_once`, read_committed readers see each micro-batch once, whatever is killed."""
-    writer = (
-        records.writeStream.format(_FORMAT)
-        .options(**topic.sink_settings(), exactlyOnce=str(exactly_once).lower())
-        .option("checkpointLocation", checkpoint)
-        .outputMode(mode)
-    )
+    settings = {**topic.sink_settings(), "exactlyOnce": str(exactly_once).lower()}
+    writer = records.writeStream.option("checkpointLocation", checkpoint).outputMode(mode)
+    if mode == "update":
+        # Spark gives a sink in Python appended rows only.
+        writer = writer.foreachBatch(_written_to(settings, exactly_once=exactly_once))
+    else:
+        writer = writer.format(_FORMAT).options(**settings)
     return writer.trigger(**trigger_of(once=once)).start()
+
+
+def _written_to(
+    settings: Mapping[str, str], *, exactly_once: bool
+) -> Callable[[DataFrame, int], None]:
+    def write(batch: DataFrame, batch_id: int) -> None:
+        part = part_of(batch, batch_id) if exactly_once else {}
+        batch.write.format(_FORMAT).options(**settings, **part).mode("append").save()
+
+    return write

@@ -1,6 +1,7 @@
 """The state of a join of two tables, on the driver: it hands out work and commits names. Shell."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from ledgerstone.dataclasses import replace
 from ledgerstone.pipeline.errors import PipelineError
@@ -15,7 +16,7 @@ from ledgerstone.pipeline.streams.foreign_tasks import (
     merge_left,
 )
 from ledgerstone.pipeline.streams.join_tasks import CHANGES, LEFT, RIGHT, JoinJob, join_sides
-from ledgerstone.pipeline.streams.outbox import Tell, ticked_off
+from ledgerstone.pipeline.streams.outbox import Tell, apply_batch, retract, ticked_off
 from ledgerstone.pipeline.streams.state_shares import shares_of
 from ledgerstone.pipeline.streams.state_store import StateStore, StateVersion
 from ledgerstone.pipeline.streams.state_tables import (
@@ -28,6 +29,7 @@ from ledgerstone.pipeline.streams.state_tables import (
 from ledgerstone.pipeline.tables.target import Executors
 
 Sides = tuple[SlotFiles, SlotFiles]
+JOIN: Final = "join"  # among the kinds of states
 
 
 class JoinState:
@@ -42,16 +44,25 @@ class JoinState:
         self._how = how
         self._by_foreign_key = by_foreign_key
 
-    def open(self, definition: str, to: tuple[str, str], tell: Tell) -> None:
-        """`to` is the result topic and its id."""
+    def open(
+        self, definition: str, to: tuple[str, str], tell: Tell, *, topics: Sequence[str] = ()
+    ) -> None:
+        """`to` is the result topic and its id, `topics` are those that it reads."""
+        spec = {
+            "kind": JOIN,
+            "topics": list(topics),
+            "how": self._how,
+            "by_foreign_key": self._by_foreign_key,
+        }
         with held(self._store.work):
-            version = self._store.open(definition)
-            if version.told_to is None:
+            version = self._store.open(definition, spec)
+            known = version.told_to
+            if known is None:
                 version = replace(version, told_to=to)
                 self._store.commit(version)
-            if version.told_to != to:
+            elif known != to:
                 raise PipelineError(
-                    f"the results are in topic {version.told_to[0]}, and {to[0]} is another one or "
+                    f"the results are in topic {known[0]}, and {to[0]} is another one or "
                     f"was created again. Delete {self._store.work} to write all of them"
                 )
             ticked_off(self._store, version, tell)
@@ -66,19 +77,21 @@ class JoinState:
         self, batch: int, stage: Sides, staged: Sequence[Sequence[SlotRows]], tell: Tell
     ) -> bool:
         """False where the batch was applied before."""
-        with held(self._store.work):
-            version = self._store.read()
-            if batch <= version.batch:
-                ticked_off(self._store, version, tell)
-                return False
-            left, right = (put_down(*each) for each in zip(stage, staged, strict=True))
-            if left.counts or right.counts:
-                version = ticked_off(self._store, version, tell)
-                merge = self._by_foreign if self._by_foreign_key else self._by_key
-                version = replace(merge(version, left, right), batch=batch)
-                self._store.commit(version)
-                self._store.tidy(ticked_off(self._store, version, tell))
-        return True
+        left, right = (put_down(*each) for each in zip(stage, staged, strict=True))
+
+        def merge(version: StateVersion) -> StateVersion:
+            return self._merged(version, left, right)
+
+        has_changes = left.counts or right.counts
+        return apply_batch(self._store, batch, merge if has_changes else None, tell)
+
+    def retract(self, stage: Sides, staged: Sequence[Sequence[SlotRows]]) -> None:
+        left, right = (put_down(*each) for each in zip(stage, staged, strict=True))
+        retract(self._store, lambda version: self._merged(version, left, right))
+
+    def _merged(self, version: StateVersion, left: PutDown, right: PutDown) -> StateVersion:
+        merge = self._by_foreign if self._by_foreign_key else self._by_key
+        return merge(version, left, right)
 
     def _by_key(self, version: StateVersion, left: PutDown, right: PutDown) -> StateVersion:
         tables = [version.files(LEFT.name), version.files(RIGHT.name)]

@@ -5,13 +5,13 @@ values go to the outbox, if the join has a row for it; a key whose row is gone b
 Spark reads the outbox and makes the result's value of the two.
 """
 
-import json
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ledgerstone.pipeline.canonical import whole
 from ledgerstone.pipeline.column_types import ColumnType
 from ledgerstone.pipeline.definition import Column, Deletes
 from ledgerstone.pipeline.layout import (
@@ -24,11 +24,11 @@ from ledgerstone.pipeline.layout import (
     VALUE,
     Layout,
 )
+from ledgerstone.pipeline.streams.staging import told_at_last
 from ledgerstone.pipeline.streams.state_shares import Share
 from ledgerstone.pipeline.streams.state_tables import (
     PutDown,
     SlotFiles,
-    SlotRows,
     SlotSink,
     StateTable,
     SwappedLeaves,
@@ -70,27 +70,22 @@ RIGHT: Final = StateTable(name="right", schema=VALUED.table_schema, by=ROW_KEY)
 class SideStager:
     """Picklable. Puts the rows of a micro-batch down by key, those of each side on their own.
 
-    `stage` is an Arrow function of Spark, as that of an aggregate: the cell of the last row names
-    what was put down."""
+    `stage` is an Arrow function of Spark (`staging`)."""
 
     def __init__(self, left: SlotFiles, right: SlotFiles) -> None:
         self._sides = (left, right)
 
     def stage(self, batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
         sinks = [SlotSink(each) for each in self._sides]
-        rows = 0
-        for batch in batches:
-            if rows:
-                yield pa.nulls(rows, pa.string())
-            rows = len(batch[0])
+
+        def add(batch: tuple[pa.Array, ...]) -> None:
             for side, sink in enumerate(sinks):
                 mine = pc.equal(batch[0], side)
                 if pc.any(mine).as_py():
                     changes = side_changes(*(each.filter(mine) for each in batch[1:]))
                     sink.add(changes, hashes_of(changes, ROW_KEY))
-        if rows:
-            done = json.dumps([each.finish() for each in sinks])
-            yield pa.array([*[None] * (rows - 1), done], pa.string())
+
+        return told_at_last(batches, add, lambda: [each.finish() for each in sinks])
 
 
 def side_changes(
@@ -208,18 +203,3 @@ def told_pairs(pairs: pa.Table) -> pa.Table:
 def _has_row(pairs: pa.Table, how: str) -> pa.ChunkedArray:
     left, right = pairs.column("left").is_valid(), pairs.column("right").is_valid()
     return {"inner": pc.and_(left, right), "left": left, "full": pc.or_(left, right)}[how]
-
-
-def whole(column: "pa.ChunkedArray | pa.Array") -> pa.Array:
-    if isinstance(column, pa.Array):
-        return column
-    found = column.combine_chunks()
-    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
-
-
-def staged_sides(texts: list[str]) -> tuple[list[SlotRows], list[SlotRows]]:
-    sides: tuple[list[SlotRows], list[SlotRows]] = ([], [])
-    for text in texts:
-        for side, (name, counts) in zip(sides, json.loads(text), strict=True):
-            side.append(SlotRows(name, tuple((slot, count) for slot, count in counts)))
-    return sides

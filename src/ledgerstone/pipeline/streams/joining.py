@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ledgerstone.pipeline.executors import SparkExecutors
@@ -24,8 +23,9 @@ from ledgerstone.pipeline.streams.frames import (
     trigger_of,
 )
 from ledgerstone.pipeline.streams.join_state import JoinState
-from ledgerstone.pipeline.streams.join_tasks import SideStager, staged_sides
+from ledgerstone.pipeline.streams.join_tasks import SideStager
 from ledgerstone.pipeline.streams.outbox import Tell
+from ledgerstone.pipeline.streams.staging import staged_by
 from ledgerstone.pipeline.streams.state_store import StateStore, StateVersion
 
 EachBatch = Callable[[DataFrame, int], None]
@@ -79,14 +79,11 @@ def join_tables(
         )
     )
     tell = pair_teller(spark, (left, right), to, value, exactly_once=exactly_once)
-    state.open(definition, identity_of(to), tell)
+    state.open(definition, identity_of(to), tell, topics=[left.name, right.name])
 
     def join(batch: DataFrame, batch_id: int) -> None:
         stage = state.stage()
-        # Each call writes files, so Spark must not move or repeat it.
-        function = arrow_udf(SideStager(*stage).stage, "string").asNondeterministic()
-        told = batch.select(function(*batch.columns).alias("staged")).where("staged IS NOT NULL")
-        staged = staged_sides([row.staged for row in told.collect()])
+        staged = staged_by(batch, SideStager(*stage).stage, sinks=2)
         state.apply(batch_id, stage, staged, tell)
 
     sides = [

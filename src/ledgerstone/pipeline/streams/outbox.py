@@ -12,7 +12,9 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ledgerstone.dataclasses import replace
 from ledgerstone.errors import LedgerstoneError
+from ledgerstone.pipeline.status import held
 from ledgerstone.pipeline.streams.frames import Topic
 from ledgerstone.pipeline.streams.state_store import StateStore, StateVersion
 from ledgerstone.pipeline.streams.state_tables import RECORDS
@@ -23,6 +25,7 @@ from ledgerstone.spark.sink import TaskWritten, abort_tasks, commit_tasks, write
 from ledgerstone.spark.write_options import WriteColumns, WriteOptions, write_options
 
 Tell = Callable[[StateStore, StateVersion], None]
+Merged = Callable[[StateVersion], StateVersion]
 _COLUMNS = WriteColumns(key=0, value=1, topic=None, partition=None, headers=None, timestamp=None)
 
 
@@ -33,6 +36,33 @@ def ticked_off(store: StateStore, version: StateVersion, tell: Tell) -> StateVer
         version = version.told()
         store.commit(version)
     return version
+
+
+def apply_batch(store: StateStore, batch: int, merge: Merged | None, tell: Tell) -> bool:
+    """One micro-batch into a state: all of it, or nothing. `merge` makes the next version, None if
+    there is no change. False where the batch was applied before."""
+    with held(store.work):
+        version = store.read()
+        if batch <= version.batch:
+            ticked_off(store, version, tell)
+            return False
+        if merge is not None:
+            version = ticked_off(store, version, tell)
+            version = replace(merge(version), batch=batch)
+            store.commit(version)
+            store.tidy(ticked_off(store, version, tell))
+    return True
+
+
+def retract(store: StateStore, merge: Merged) -> None:
+    """Changes that are in no batch: erased keys. What they change is told by the next run; the
+    caller holds the state."""
+    old = store.read()
+    version = merge(old)
+    # A new number: an earlier run may have told what is in the outbox under the old one.
+    version = replace(version, outbox=(*old.outbox, *version.outbox), telling=old.telling + 1)
+    store.commit(version)
+    store.tidy(version)
 
 
 class TellJob(NamedTuple):

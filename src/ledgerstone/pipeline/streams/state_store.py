@@ -32,6 +32,7 @@ _SQLITE: Final = "totals.sqlite"
 class StateVersion:
     definition: str
     store_id: str
+    spec: Mapping[str, Any] = field(default_factory=dict)  # the same for programs
     batch: int = _BEFORE_FIRST
     telling: int = 1  # the number of what is in the outbox, so that it is known again
     outbox: tuple[str, ...] = ()
@@ -57,6 +58,7 @@ class StateVersion:
             "format": FORMAT,
             "definition": self.definition,
             "store_id": self.store_id,
+            "spec": dict(self.spec),
             "batch": self.batch,
             "telling": self.telling,
             "outbox": list(self.outbox),
@@ -79,7 +81,7 @@ class StateStore:
     def checkpoint(self) -> str:
         return str(self.work / CHECKPOINT)
 
-    def open(self, definition: str) -> StateVersion:
+    def open(self, definition: str, spec: Mapping[str, Any]) -> StateVersion:
         """Refuses the state of another definition. What a run that died has left is removed."""
         if (self.work / _SQLITE).exists():
             raise PipelineError(
@@ -91,7 +93,8 @@ class StateStore:
             if has_checkpoint:
                 raise self._unusable("has a checkpoint and no state")
             self._root.mkdir(parents=True, exist_ok=True)
-            self.commit(StateVersion(definition=definition, store_id=uuid.uuid4().hex))
+            store_id = uuid.uuid4().hex
+            self.commit(StateVersion(definition=definition, store_id=store_id, spec=spec))
         version = self.read()
         if version.definition != definition:
             raise PipelineError(
@@ -121,6 +124,7 @@ class StateStore:
         return StateVersion(
             definition=content["definition"],
             store_id=content["store_id"],
+            spec=content["spec"],
             batch=content["batch"],
             telling=content["telling"],
             outbox=tuple(content["outbox"]),

@@ -18,14 +18,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ledgerstone.dataclasses import dataclass
-from ledgerstone.pipeline.column_types import ColumnType
+from ledgerstone.dataclasses import asdict, dataclass
+from ledgerstone.pipeline.canonical import whole
+from ledgerstone.pipeline.column_types import ColumnType, arrow_type
 from ledgerstone.pipeline.definition import Column, Deletes
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import Layout
 from ledgerstone.pipeline.streams.exact_sums import ExactSum, grouped_sums, sum_of_text
 from ledgerstone.pipeline.streams.measures import (
     Aggregate,
+    Measure,
     Measured,
     MeasureKind,
     added_up,
@@ -104,6 +106,25 @@ class Totals:
     def has_values(self) -> bool:
         return any(each.compares for each in self.measured)
 
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "by": list(self.by),
+            "aggregates": [
+                {**asdict(each), "kind": each.kind.value, "measure": each.measure.value}
+                for each in self.measured
+            ],
+        }
+
+    @staticmethod
+    def from_json(content: Mapping[str, Any]) -> "Totals":
+        found = [
+            Measured(
+                **{**each, "kind": MeasureKind(each["kind"]), "measure": Measure(each["measure"])}
+            )
+            for each in content["aggregates"]
+        ]
+        return Totals(by=tuple(content["by"]), measured=tuple(found))
+
     # -- from keys to deltas -------------------------------------------------------------------
 
     def deltas(self, before: pa.Table, after: pa.Table) -> pa.Table:
@@ -112,7 +133,7 @@ class Totals:
         if not rows.num_rows:
             return self.delta_schema.empty_table()
         signs = np.r_[-np.ones(before.num_rows, np.int64), np.ones(after.num_rows, np.int64)]
-        names = _whole(rows.column(GROUP)).dictionary_encode()
+        names = whole(rows.column(GROUP)).dictionary_encode()
         codes = names.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         count = len(names.dictionary)
         found: dict[str, Any] = {GROUP: names.dictionary}
@@ -121,25 +142,27 @@ class Totals:
             if each.counts_rows:
                 found[f"n{at}"], found[f"s{at}"] = found[ROWS], pa.nulls(count, pa.string())
                 continue
-            array = _whole(rows.column(f"m{at}"))
+            array = whole(rows.column(f"m{at}"))
             valid = array.is_valid().to_numpy(zero_copy_only=False)
             found[f"n{at}"] = _counted(valid, signs, codes, count)
-            sums = grouped_sums(array, signs, codes, count) if each.adds else []
-            found[f"s{at}"] = pa.array([one.text() for one in sums] or [None] * count, pa.string())
+            found[f"s{at}"] = pa.nulls(count, pa.string())
+            if each.adds:
+                sums = grouped_sums(array, signs, codes, count)
+                found[f"s{at}"] = pa.array([one.text() for one in sums], pa.string())
         for field in self.delta_schema:
             found.setdefault(field.name, pa.nulls(count, field.type))
-        whole = pa.table(found).select(self.delta_schema.names).cast(self.delta_schema)
-        return pa.concat_tables([whole, *self._value_deltas(rows, signs)])
+        added = pa.table(found).select(self.delta_schema.names).cast(self.delta_schema)
+        return pa.concat_tables([added, *self._value_deltas(rows, signs)])
 
     def _value_deltas(self, rows: pa.Table, signs: Any) -> Iterable[pa.Table]:  # noqa: ANN401
         for at, each in enumerate(self.measured):
             if not each.compares:
                 continue
-            array = _whole(rows.column(f"m{at}"))
+            array = whole(rows.column(f"m{at}"))
             valid = array.is_valid()
             kept = array.filter(valid)
             given = {
-                GROUP: _whole(rows.column(GROUP)).filter(valid),
+                GROUP: whole(rows.column(GROUP)).filter(valid),
                 "at": pa.array(np.full(len(kept), at, np.int32)),
                 "value": ordered_bytes(kept, each.measure),
                 "count": pa.array(signs).filter(valid),
@@ -219,20 +242,22 @@ def with_deltas(totals: Totals, held: pa.Table, deltas: pa.Table) -> pa.Table:
 
 
 def with_values(held: pa.Table, deltas: pa.Table) -> pa.Table:
-    return _multiset(pa.concat_tables([held, deltas]))
+    """Only the rows of values that change are grouped again."""
+    near = pc.and_(
+        pc.is_in(held.column("value"), value_set=pc.unique(deltas.column("value"))),
+        pc.is_in(held.column(GROUP), value_set=pc.unique(deltas.column(GROUP))),
+    )
+    changed = _multiset(pa.concat_tables([held.filter(near), deltas]))
+    return pa.concat_tables([held.filter(pc.invert(near)), changed])
 
 
 def extremes_of(values: pa.Table, groups: pa.Array | None = None) -> Extremes:
     """The least and the greatest value of each group, of these groups or of all."""
     if groups is not None:
         values = values.filter(pc.is_in(values.column(GROUP), value_set=groups))
-    ordered = values.sort_by([(GROUP, "ascending"), ("at", "ascending"), ("value", "ascending")])
-    found = ordered.group_by([GROUP, "at"], use_threads=False).aggregate(
-        [("value", "first"), ("value", "last")]
-    )
+    found = values.group_by([GROUP, "at"]).aggregate([("value", "min"), ("value", "max")])
     return {
-        (row[GROUP], row["at"]): (row["value_first"], row["value_last"])
-        for row in found.to_pylist()
+        (row[GROUP], row["at"]): (row["value_min"], row["value_max"]) for row in found.to_pylist()
     }
 
 
@@ -255,7 +280,7 @@ def group_texts(columns: Sequence[pa.Array]) -> pa.Array:
         [json.dumps([_plain(each) for each in row], ensure_ascii=False) for row in cells],
         pa.string(),
     )
-    rows = _whole(distinct.column("row_list"))
+    rows = whole(distinct.column("row_list"))
     owner = rows.flatten().to_numpy(zero_copy_only=False)
     lengths = pc.list_value_length(rows).to_numpy(zero_copy_only=False)
     places = np.empty(table.num_rows, np.int64)
@@ -265,8 +290,6 @@ def group_texts(columns: Sequence[pa.Array]) -> pa.Array:
 
 def measure_column(array: pa.Array, of: Measured) -> pa.Array:
     """A column as `keys` has it."""
-    from ledgerstone.pipeline.column_types import arrow_type
-
     if of.kind is MeasureKind.COUNT:
         return pc.if_else(array.is_valid(), pa.scalar(True), pa.scalar(None, pa.bool_()))
     wanted = arrow_type(of.column_type)
@@ -296,8 +319,3 @@ def _with_all(table: pa.Table, schema: pa.Schema) -> pa.Table:
         if field.name not in table.column_names:
             table = table.append_column(field, pa.nulls(table.num_rows, field.type))
     return table.select(schema.names).cast(schema)
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    found = column.combine_chunks()
-    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
