@@ -16,6 +16,7 @@ from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.streams import Topic, as_records, kstream, ktable, to_topic
 from ledgerstone.pipeline.streams.aggregating import GroupedTable, aggregate_table
 from ledgerstone.pipeline.streams.joining import join_stream_with_table, join_tables
+from ledgerstone.pipeline.streams.lateness import dropped_records, late_status, route_late
 from ledgerstone.pipeline.streams.totals import Aggregate, MeasureKind
 from tests.kit.broker import BrokerProcess
 from tests.spark.conftest import MakeTopic, Produce
@@ -352,6 +353,47 @@ def test_streams_join_and_sessions_close_and_what_is_too_late_is_dropped(
     assert sorted(folded(client, pairs)) == [b"annx"]
     found = {key: json.loads(value)["count"] for key, value in folded(client, sessions).items()}
     assert found == {b"ann@103": 2, b"bob@109": 1}
+
+
+def test_late_records_are_counted_and_go_to_a_topic(
+    spark: SparkSession,
+    broker: BrokerProcess,
+    client: Client,
+    make_topic: MakeTopic,
+    produce: Produce,
+    tmp_path: Path,
+) -> None:
+    clicks, late, counts = make_topic("clicks"), make_topic("late"), make_topic("counted")
+    source = Topic(bootstrap=broker.bootstrap, name=clicks)
+    minute = 60_000
+
+    def run() -> int:
+        to = Topic(bootstrap=broker.bootstrap, name=late)
+        work = str(tmp_path / "late")
+        finish(route_late(spark, source, to, watermark="10 minutes", work=work, once=True))
+        windows = kstream(spark, source, watermark="10 minutes").groupBy(
+            sf.window("timestamp", "1 minute")
+        )
+        records = as_records(windows.count(), key="window", value=["count"])
+        to = Topic(bootstrap=broker.bootstrap, name=counts)
+        query = to_topic(records, to, checkpoint=str(tmp_path / "counts"), once=True)
+        finish(query)
+        return dropped_records(query)
+
+    produce(NewRecord(clicks, b"a", b"1", timestamp_ms=60 * minute))
+    first = run()
+    produce(
+        NewRecord(clicks, b"in time", b"2", timestamp_ms=51 * minute),
+        NewRecord(clicks, b"late", b"3", timestamp_ms=40 * minute),
+    )
+    second = run()
+
+    status = late_status(str(tmp_path / "late"))
+    assert [(each.key, each.timestamp) for each in records_in(client, late)] == [
+        (b"late", 40 * minute)
+    ]
+    assert (status["records"], status["late"]) == (3, 1)
+    assert (first, second) == (0, 1)
 
 
 def test_rows_become_tombstones_where_they_are_deleted(

@@ -58,9 +58,14 @@ class Topic:
 
 def kstream(spark: SparkSession, topic: Topic, *, watermark: str | None = None) -> DataFrame:
     """Every record as an event (KStream). `watermark` is how late one may be: "10 minutes"."""
-    settings = {"startingOffsets": "earliest", **topic.settings()}
-    frame = _decoded(spark.readStream.format(_FORMAT).options(**settings).load(), topic)
+    frame = _decoded(stream_of(spark, topic), topic)
     return frame if watermark is None else frame.withWatermark("timestamp", watermark)
+
+
+def stream_of(spark: SparkSession, topic: Topic, **more: str) -> DataFrame:
+    """The records as they are, from the beginning unless the topic's options say otherwise."""
+    settings = {"startingOffsets": "earliest", **more, **topic.settings()}
+    return spark.readStream.format(_FORMAT).options(**settings).load()
 
 
 def ktable(spark: SparkSession, topic: Topic) -> DataFrame:
@@ -73,15 +78,12 @@ def ktable(spark: SparkSession, topic: Topic) -> DataFrame:
 
 def ktable_changes(spark: SparkSession, topic: Topic) -> DataFrame:
     """The changes of a table: the latest record of each key in a micro-batch, deletes included."""
-    settings = {"startingOffsets": "earliest", "fold": "latest", **topic.settings()}
-    return _decoded(spark.readStream.format(_FORMAT).options(**settings).load(), topic)
+    return _decoded(stream_of(spark, topic, fold="latest"), topic)
 
 
 def ktable_records(spark: SparkSession, topic: Topic) -> DataFrame:
     """As `ktable_changes`, with the value's bytes besides, in the column `raw`."""
-    settings = {"startingOffsets": "earliest", "fold": "latest", **topic.settings()}
-    records = spark.readStream.format(_FORMAT).options(**settings).load()
-    return _decoded(records, topic, sf.col("value").alias("raw"))
+    return _decoded(stream_of(spark, topic, fold="latest"), topic, sf.col("value").alias("raw"))
 
 
 def _decoded(frame: DataFrame, topic: Topic, *more: Column) -> DataFrame:
