@@ -15,11 +15,8 @@ from ledgerstone.client.producer import NewRecord
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.streams import Topic, as_records, kstream, ktable, to_topic
 from ledgerstone.pipeline.streams.aggregating import GroupedTable, aggregate_table
-from ledgerstone.pipeline.streams.joining import (
-    join_stream_with_table,
-    join_tables,
-    joined_rows,
-)
+from ledgerstone.pipeline.streams.joining import join_stream_with_table, join_tables
+from ledgerstone.pipeline.streams.lateness import dropped_records, late_status, route_late
 from ledgerstone.pipeline.streams.totals import Aggregate, MeasureKind
 from tests.kit.broker import BrokerProcess
 from tests.spark.conftest import MakeTopic, Produce
@@ -128,7 +125,7 @@ def test_sums_of_decimals_are_exact_and_a_state_is_of_one_definition(
     finish(aggregate_table(spark, grouped(MeasureKind.SUM, "value.paid"), once=True))
 
     assert [value for _, value in folded(client, totals).items()] == [b'{"total": 0.30}']
-    with pytest.raises(PipelineError, match=r"holds the state of other aggregates.*value\.due"):
+    with pytest.raises(PipelineError, match=r"holds the state of something else.*value\.due"):
         aggregate_table(spark, grouped(MeasureKind.SUM, "value.due"), once=True)
     with pytest.raises(PipelineError, match="which is string: numbers are added up"):
         aggregate_table(spark, grouped(MeasureKind.SUM, "value.country"), once=True)
@@ -177,38 +174,6 @@ def test_a_tombstone_removes_the_row_from_the_join_with_a_stream(
     assert seen == [("first", "PL"), ("second", None)]
 
 
-@pytest.mark.parametrize(
-    ("how", "deleted"),
-    [("inner", ["left", "none"]), ("left", ["none"]), ("full", ["none"])],
-)
-def test_a_join_of_two_tables_has_no_row_where_a_side_is_deleted(
-    spark: SparkSession,
-    broker: BrokerProcess,
-    make_topic: MakeTopic,
-    produce: Produce,
-    how: str,
-    deleted: list[str],
-) -> None:
-    names, mails = (make_topic(stem, cleanup_policy="compact") for stem in ("n", "m"))
-    left = Topic(bootstrap=broker.bootstrap, name=names, value="name string")
-    right = Topic(bootstrap=broker.bootstrap, name=mails, value="mail string")
-    keys = spark.createDataFrame(
-        [("both",), ("left",), ("none",), ("none",), (None,)], "key string"
-    )
-    produce(
-        *[json_record(names, key, {"name": key}) for key in ("both", "left", "none")],
-        *[json_record(mails, key, {"mail": key}) for key in ("both", "left", "none")],
-        json_record(mails, "left", None),
-        *[json_record(topic, "none", None) for topic in (names, mails)],
-    )
-
-    rows = joined_rows(keys, left, right, how=how).collect()
-
-    assert sorted(row.key for row in rows) == ["both", "left", "none"]
-    assert sorted(row.key for row in rows if row.deleted) == deleted
-
-
-@pytest.mark.slow
 def test_two_tables_join_to_a_table_that_follows_both(
     spark: SparkSession,
     broker: BrokerProcess,
@@ -224,9 +189,7 @@ def test_two_tables_join_to_a_table_that_follows_both(
 
     def run() -> dict[bytes, Any]:
         value = ["left.name AS name", "right.mail AS mail"]
-        finish(
-            join_tables(spark, left, right, to, value=value, checkpoint=str(tmp_path), once=True)
-        )
+        finish(join_tables(spark, left, right, to, value=value, work=str(tmp_path), once=True))
         return {key: json.loads(value) for key, value in folded(client, both).items()}
 
     produce(
@@ -240,6 +203,77 @@ def test_two_tables_join_to_a_table_that_follows_both(
 
     assert first == {b"1": {"name": "ann", "mail": "a@x"}}
     assert second == {b"2": {"name": "bob", "mail": None}}
+
+
+def test_a_foreign_key_joins_to_its_row_once_and_follows_both(
+    spark: SparkSession,
+    broker: BrokerProcess,
+    client: Client,
+    make_topic: MakeTopic,
+    produce: Produce,
+    tmp_path: Path,
+) -> None:
+    orders, users, both = (make_topic(stem, cleanup_policy="compact") for stem in ("o", "u", "b"))
+    left = Topic(bootstrap=broker.bootstrap, name=orders, value="user int, item string")
+    right = Topic(bootstrap=broker.bootstrap, name=users, value="name string")
+
+    def run() -> dict[bytes, Any]:
+        query = join_tables(
+            spark,
+            left,
+            right,
+            Topic(bootstrap=broker.bootstrap, name=both),
+            value=["left.item AS item", "right.name AS name"],
+            foreign_key="value.user",
+            work=str(tmp_path),
+            once=True,
+            exactly_once=True,
+        )
+        finish(query)
+        return {key: json.loads(value) for key, value in folded(client, both).items()}
+
+    produce(
+        json_record(orders, "o1", {"user": 7, "item": "hat"}),
+        json_record(orders, "o2", {"user": 7, "item": "cap"}),
+        json_record(orders, "o3", {"user": 8, "item": "bag"}),
+        json_record(users, "7", {"name": "ann"}),
+    )
+    first = run()
+    produce(json_record(users, "7", {"name": "amy"}), json_record(orders, "o2", None))
+    second = run()
+
+    assert first == {b"o1": {"item": "hat", "name": "ann"}, b"o2": {"item": "cap", "name": "ann"}}
+    assert second == {b"o1": {"item": "hat", "name": "amy"}}
+
+
+def test_a_running_count_is_two_lines(
+    spark: SparkSession,
+    broker: BrokerProcess,
+    client: Client,
+    make_topic: MakeTopic,
+    produce: Produce,
+    tmp_path: Path,
+) -> None:
+    lines, words = make_topic("lines"), make_topic("words", cleanup_policy="compact")
+    source = Topic(bootstrap=broker.bootstrap, name=lines, value="string")
+    to = Topic(bootstrap=broker.bootstrap, name=words)
+
+    def run() -> dict[bytes, Any]:
+        stream = kstream(spark, source)
+        counts = stream.select(sf.explode(sf.split("value", " ")).alias("word"))
+        records = as_records(counts.groupBy("word").count(), key="word", value=["count"])
+        finish(to_topic(records, to, checkpoint=str(tmp_path), mode="update", once=True))
+        return {key: json.loads(value)["count"] for key, value in folded(client, words).items()}
+
+    produce(NewRecord(lines, None, b"to be or not to be"))
+    first = run()
+    produce(NewRecord(lines, None, b"to do"))
+    second = run()
+
+    assert first == {b"to": 2, b"be": 2, b"or": 1, b"not": 1}
+    assert second == {**first, b"to": 3, b"do": 1}
+    # Only what changed is written again.
+    assert len(records_in(client, words)) == 4 + 2
 
 
 def test_windows_and_a_new_key_are_sparks_own_and_land_in_a_topic(
@@ -319,6 +353,47 @@ def test_streams_join_and_sessions_close_and_what_is_too_late_is_dropped(
     assert sorted(folded(client, pairs)) == [b"annx"]
     found = {key: json.loads(value)["count"] for key, value in folded(client, sessions).items()}
     assert found == {b"ann@103": 2, b"bob@109": 1}
+
+
+def test_late_records_are_counted_and_go_to_a_topic(
+    spark: SparkSession,
+    broker: BrokerProcess,
+    client: Client,
+    make_topic: MakeTopic,
+    produce: Produce,
+    tmp_path: Path,
+) -> None:
+    clicks, late, counts = make_topic("clicks"), make_topic("late"), make_topic("counted")
+    source = Topic(bootstrap=broker.bootstrap, name=clicks)
+    minute = 60_000
+
+    def run() -> int:
+        to = Topic(bootstrap=broker.bootstrap, name=late)
+        work = str(tmp_path / "late")
+        finish(route_late(spark, source, to, watermark="10 minutes", work=work, once=True))
+        windows = kstream(spark, source, watermark="10 minutes").groupBy(
+            sf.window("timestamp", "1 minute")
+        )
+        records = as_records(windows.count(), key="window", value=["count"])
+        to = Topic(bootstrap=broker.bootstrap, name=counts)
+        query = to_topic(records, to, checkpoint=str(tmp_path / "counts"), once=True)
+        finish(query)
+        return dropped_records(query)
+
+    produce(NewRecord(clicks, b"a", b"1", timestamp_ms=60 * minute))
+    first = run()
+    produce(
+        NewRecord(clicks, b"in time", b"2", timestamp_ms=51 * minute),
+        NewRecord(clicks, b"late", b"3", timestamp_ms=40 * minute),
+    )
+    second = run()
+
+    status = late_status(str(tmp_path / "late"))
+    assert [(each.key, each.timestamp) for each in records_in(client, late)] == [
+        (b"late", 40 * minute)
+    ]
+    assert (status["records"], status["late"]) == (3, 1)
+    assert (first, second) == (0, 1)
 
 
 def test_rows_become_tombstones_where_they_are_deleted(

@@ -11,9 +11,12 @@ from ledgerstone.pipeline.dead_letters import LettersOnce, letter_sender
 from ledgerstone.pipeline.definition import Pipeline
 from ledgerstone.pipeline.definition_files import define
 from ledgerstone.pipeline.errors import DefinitionError, PipelineError
-from ledgerstone.pipeline.streams.aggregating import GroupedTable, publisher_once, tell
 from ledgerstone.pipeline.streams.frames import Topic
-from ledgerstone.pipeline.streams.totals import Aggregate, MeasureKind, TableRow, TotalsStore
+from ledgerstone.pipeline.streams.measures import Aggregate, MeasureKind
+from ledgerstone.pipeline.streams.outbox import teller
+from ledgerstone.pipeline.streams.state_store import StateStore, StateVersion
+from ledgerstone.pipeline.tables.target import InProcess
+from tests.kit.aggregates import Aggregated, Change, Killed
 from tests.transactions.conftest import MakeTopic, NewName
 from tests.transactions.kit import committed
 
@@ -126,68 +129,54 @@ def test_exactly_once_is_about_dead_letters(pipeline: Pipeline) -> None:
 # -- totals --------------------------------------------------------------------------------------
 
 
+COUNTED = (Aggregate(name="rows", kind=MeasureKind.COUNT),)
+
+
 @pytest.fixture
-def grouped(bootstrap: str, make_topic: MakeTopic, tmp_path: Path) -> GroupedTable:
-    return GroupedTable(
-        source=Topic(bootstrap=bootstrap, name="unread"),
-        by=("country",),
-        aggregates=(Aggregate(name="rows", kind=MeasureKind.COUNT),),
-        to=Topic(bootstrap=bootstrap, name=make_topic("totals")),
-        work=str(tmp_path),
-        exactly_once=True,
-    )
+def results(bootstrap: str, make_topic: MakeTopic) -> Topic:
+    return Topic(bootstrap=bootstrap, name=make_topic("totals"))
 
 
-def row(number: int, country: str) -> TableRow:
-    return TableRow(b"%d" % number, 0, number, number, (country,), (None,))
+def row(number: int, country: str) -> Change:
+    return Change(b"%d" % number, 0, number, number, country, (None,))
 
 
-class _Killed(Exception):
-    pass
+class Written(Aggregated):
+    """Its results go to a topic, in transactions."""
+
+    def __init__(self, work: Path, topic: Topic) -> None:
+        self.topic_tell = teller(topic, InProcess(), exactly_once=True)
+        super().__init__(work, COUNTED, ("int",), to=(topic.name, "a"))
+
+    def tell(self, store: StateStore, version: StateVersion) -> None:
+        self.topic_tell(store, version)
+        super().tell(store, version)
 
 
 def test_totals_of_a_killed_run_are_written_once(
-    client: Client, grouped: GroupedTable, tmp_path: Path
+    client: Client, results: Topic, tmp_path: Path
 ) -> None:
-    def opened() -> TotalsStore:
-        return TotalsStore(tmp_path / "totals.sqlite", grouped.aggregates)
+    totals = Written(tmp_path, results)
+    totals.dies = True
+    with pytest.raises(Killed):
+        totals.apply(0, [row(1, "PE"), row(2, "PE"), row(3, "NZ")])
 
-    store = opened()
-    store.apply(0, [row(1, "PE"), row(2, "PE"), row(3, "NZ")])
-    publish = publisher_once(grouped.to, store)
+    again = Written(tmp_path, results)
+    again.apply(1, [row(4, "NZ")])
 
-    def publish_and_die(records: list[tuple[bytes, bytes | None]]) -> None:
-        publish(records)
-        raise _Killed
-
-    with pytest.raises(_Killed):
-        tell(store, grouped, publish_and_die)  # type: ignore[arg-type]
-    store.close()
-    store = opened()
-    publish = publisher_once(grouped.to, store)
-    tell(store, grouped, publish)
-    store.apply(1, [row(4, "NZ")])
-    tell(store, grouped, publish)
-    store.close()
-
-    assert committed(client, grouped.to.name) == [
-        (b'{"country": "NZ"}', b'{"rows": 1}'),
-        (b'{"country": "PE"}', b'{"rows": 2}'),
-        (b'{"country": "NZ"}', b'{"rows": 2}'),
+    assert committed(client, results.name) == [
+        (b'{"g": "NZ"}', b'{"rows": 1}'),
+        (b'{"g": "PE"}', b'{"rows": 2}'),
+        (b'{"g": "NZ"}', b'{"rows": 2}'),
     ]
 
 
 def test_totals_are_told_again_to_another_topic(
-    client: Client, grouped: GroupedTable, make_topic: MakeTopic, tmp_path: Path
+    client: Client, results: Topic, make_topic: MakeTopic, tmp_path: Path
 ) -> None:
-    store = TotalsStore(tmp_path / "totals.sqlite", grouped.aggregates)
-    store.tells(grouped.to.name, "a")
-    store.apply(0, [row(1, "PE")])
-    tell(store, grouped, publisher_once(grouped.to, store))
-    moved = replace(grouped.to, name=make_topic("other-totals"))
-    store.tells(moved.name, "b")
+    Written(tmp_path, results).apply(0, [row(1, "PE")])
+    moved = replace(results, name=make_topic("other-totals"))
 
-    tell(store, grouped, publisher_once(moved, store))
-    store.close()
+    Written(tmp_path, moved)
 
-    assert committed(client, moved.name) == [(b'{"country": "PE"}', b'{"rows": 1}')]
+    assert committed(client, moved.name) == [(b'{"g": "PE"}', b'{"rows": 1}')]

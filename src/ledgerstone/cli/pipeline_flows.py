@@ -118,7 +118,11 @@ def source(
 @app.command()
 def erase(
     definition: Annotated[
-        Path, typer.Argument(metavar="DEFINITION", help="The pipeline's definition.")
+        Path,
+        typer.Argument(
+            metavar="DEFINITION|DIR",
+            help="A pipeline's definition, or the work directory of a stream operator.",
+        ),
     ],
     key: Annotated[str, typer.Option("--key", help="The key: text, 0xHEX, or - for stdin.")],
     topic: Annotated[
@@ -130,6 +134,10 @@ def erase(
     api: Annotated[
         str | None,
         typer.Option("--http", metavar="HOST:PORT", help="Overrides the address the brokers give."),
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option("--group", help="With a work directory: the group that its query reads as."),
     ] = None,
     snapshots: Annotated[
         list[Path], typer.Option("--snapshots", help="A directory of snapshots to rewrite too.")
@@ -144,20 +152,27 @@ def erase(
     from ledgerstone.pipeline.definition_files import load_definition
     from ledgerstone.pipeline.verifying import VERIFIER_NAME
 
-    pipeline = _of_topic(load_definition(definition), topic)
     raw = parse_bytes(sys.stdin.readline().rstrip("\n") if key == "-" else key)
     directories = [str(path) for path in snapshots]
-    if search_only:
-        findings = erasing.search(pipeline, raw, snapshots=directories)
+    source: Source | None = None
+    if definition.is_dir():
+        if erasure is not None and api is None:
+            raise typer.BadParameter("a work directory does not say where its brokers are: --http")
+        findings = [_erase_state(str(definition), raw, search_only=search_only)]
     else:
-        findings = erasing.purge(pipeline, raw, snapshots=directories, erasure_id=erasure)
+        pipeline = _of_topic(load_definition(definition), topic)
+        source = pipeline.source
+        if search_only:
+            findings = erasing.search(pipeline, raw, snapshots=directories)
+        else:
+            findings = erasing.purge(pipeline, raw, snapshots=directories, erasure_id=erasure)
     for each in findings:
         show(_finding_json(each), f"{each.verdict.value:8} {each.output}: {each.evidence}", as_json)
     flush()
     if erasure is not None:
-        address = api or _api_of(pipeline.source)
-        group = pipeline.source.group
-        reported = erasing.report(address, erasure, findings, verifier=VERIFIER_NAME, group=group)
+        address = api or ("" if source is None else _api_of(source))
+        named = group if source is None else source.group
+        reported = erasing.report(address, erasure, findings, verifier=VERIFIER_NAME, group=named)
         _say_reported(erasure, reported, as_json=as_json)
     if any(each.verdict.value != "clean" for each in findings):
         sys.exit(FAILED_EXIT)
@@ -169,6 +184,12 @@ def _of_topic(pipeline: "Pipeline", topic: str | None) -> "Pipeline":
             return each
     names = ", ".join(pipeline.source.names)
     raise typer.BadParameter(f"name one of {names}", param_hint="--topic")
+
+
+def _erase_state(work: str, key: bytes, *, search_only: bool) -> "Finding":
+    from ledgerstone.pipeline.streams.state_erasing import purge_state, search_state
+
+    return search_state(work, key) if search_only else purge_state(work, key)
 
 
 def _say_reported(erasure_id: str, reported: "Reported", *, as_json: bool) -> None:

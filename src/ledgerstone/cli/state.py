@@ -20,13 +20,14 @@ from ledgerstone.cli.options import (
     parse_time,
 )
 from ledgerstone.cli.output import printable
+from ledgerstone.cli.state_get import get_key, rows_of_key
 from ledgerstone.cli.state_output import ProgressLine, Work, show_key, show_rows, show_summary
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.isolation_level import IsolationLevel
 from ledgerstone.records.kernels.hashing import SEED_SIZE
 from ledgerstone.state.points import AtOffset, AtOffsets, AtTime, PointInTime
-from ledgerstone.state.rebuild import pieces_at, pieces_of, rebuild, resume
-from ledgerstone.state.rows import Row, row_at, rows
+from ledgerstone.state.rebuild import pieces_of, rebuild, resume
+from ledgerstone.state.rows import rows
 from ledgerstone.state.snapshot import Snapshot, write_snapshot
 from ledgerstone.state.topic_state import (
     StateError,
@@ -57,7 +58,11 @@ class _Wanted(NamedTuple):
 
 
 def state(
-    topic: Annotated[str | None, typer.Argument(metavar="[TOPIC]")] = None,
+    topic: Annotated[
+        str | None,
+        typer.Argument(metavar="[TOPIC | get TOPIC KEY]", help="`get` prints one key's value."),
+    ] = None,
+    named: Annotated[list[str], typer.Argument(metavar="", hidden=True)] = [],  # noqa: B006
     key: Annotated[
         str | None,
         typer.Option(
@@ -91,6 +96,16 @@ def state(
             "--from", metavar="FILE", exists=True, dir_okay=False, help="Read only this snapshot."
         ),
     ] = None,
+    work: Annotated[
+        Path | None,
+        typer.Option(
+            "--work",
+            metavar="DIR",
+            exists=True,
+            file_okay=False,
+            help="With `get KEY`: ask the state of a stream operator, without a broker.",
+        ),
+    ] = None,
     isolation: Annotated[
         IsolationLevel, typer.Option("--isolation", help="Which records to read.")
     ] = IsolationLevel.READ_COMMITTED,
@@ -101,6 +116,11 @@ def state(
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Fold a topic to the latest record of each key."""
+    if work is not None or named:
+        # A topic may be called "get": then nothing comes after it.
+        names = [*([] if topic is None else [topic]), *named]
+        get_key(names, work, isolation, as_json=as_json, bootstrap=bootstrap)
+        return
     wanted_key = None if key is None else parse_bytes(key)
     wanted = _Wanted(wanted_key, listed or deleted, deleted, limit, as_json, full)
     if from_file is not None:
@@ -221,8 +241,8 @@ def _show(
     wanted: _Wanted,
 ) -> None:
     if wanted.key is not None:
-        rows_of_key = _rows_of_key(client, found, snapshot, wanted.key)
-        show_key(wanted.key, rows_of_key, as_json=wanted.as_json, full=wanted.full)
+        latest = rows_of_key(client, found, snapshot, wanted.key)
+        show_key(wanted.key, latest, as_json=wanted.as_json, full=wanted.full)
     elif wanted.is_list:
         with closing(pieces_of(client, found, snapshot)) as pieces:
             wanted_rows = rows(found, pieces, live=not wanted.deleted, deleted=wanted.deleted)
@@ -232,20 +252,3 @@ def _show(
     if not found.is_complete:
         sys.stderr.write(f"ledgerstone: may be incomplete: {printable(str(found.because))}\n")
         raise typer.Exit(INCOMPLETE_EXIT)
-
-
-def _rows_of_key(
-    client: Client | None, found: TopicState, snapshot: Snapshot | None, key: bytes
-) -> list[Row]:
-    gathered = []
-    for partition, (_, offset) in found.lookup(key).items():
-        assert offset is not None, "a key that was seen has an offset"
-        with closing(pieces_at(client, found, snapshot, partition, offset)) as pieces:
-            row = row_at(found, pieces, offset)
-        if row is None:
-            raise StateError(
-                f"{found.topic}-{partition} was compacted while it was read: offset {offset} is "
-                "gone; try again"
-            )
-        gathered.append(row)
-    return gathered

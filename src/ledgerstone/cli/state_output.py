@@ -164,11 +164,11 @@ def show_rows(rows: Iterator[Row], *, limit: int | None, as_json: bool, full: bo
         if left == 0:
             break
         left = None if left is None else left - 1
-        write_json(_row_fields(row)) if as_json else write_line(_row_line(row, full=full))
+        write_json(row_fields(row)) if as_json else write_line(_row_line(row, full=full))
     flush()
 
 
-def _row_fields(row: Row) -> dict[str, Any]:
+def row_fields(row: Row) -> dict[str, Any]:
     return {
         "partition": row.partition,
         "offset": row.offset,
@@ -194,7 +194,7 @@ def show_key(key: bytes, found: list[Row], *, as_json: bool, full: bool) -> None
         where = [
             {
                 "status": (KeyStatus.DELETED if row.value is None else KeyStatus.LIVE).value,
-                **_row_fields(row),
+                **row_fields(row),
             }
             for row in found
         ]

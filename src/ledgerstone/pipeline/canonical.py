@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from ledgerstone.records.kernels import Hashes, hash_keys
 from ledgerstone.records.varint import encode_varint
@@ -25,14 +26,17 @@ def cells_of(table: pa.Table, names: Iterable[str]) -> pa.Array:
     """One binary value per row, equal exactly where all these columns are."""
     wanted = [table.column(name) for name in names]
     if len(wanted) == 1 and pa.types.is_binary(wanted[0].type):
-        return _whole(wanted[0])
-    encoded = [_encoded(_whole(each)) for each in wanted]
+        return whole(wanted[0])
+    encoded = [_encoded(whole(each)) for each in wanted]
     if len(encoded) == 1:
         return encoded[0]
     return pc.binary_join_element_wise(*encoded, pa.scalar(b"", pa.binary()))
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
+def whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """A column as one array."""
+    if isinstance(column, pa.Array):
+        return column
     found = column.combine_chunks()
     return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
 
@@ -58,6 +62,12 @@ def checksum(keys: pa.Array, values: pa.Array) -> int:
             pair_hashes(keys.slice(start, _ROWS_AT_ONCE), values.slice(start, _ROWS_AT_ONCE))
         )
     return total % (1 << 128)
+
+
+def cell_hashes(cells: pa.Array) -> NDArray[np.uint64]:
+    """What decides which file of a table a row is in."""
+    low: NDArray[np.uint64] = pair_hashes(cells, pc.binary_slice(cells, 0, 0)).low
+    return low.view(np.uint64)
 
 
 def pair_hashes(keys: pa.Array, values: pa.Array) -> Hashes:

@@ -95,7 +95,7 @@ class Reported:
 
 
 def report(
-    api: str, erasure_id: str, findings: Sequence[Finding], *, verifier: str, group: str
+    api: str, erasure_id: str, findings: Sequence[Finding], *, verifier: str, group: str | None
 ) -> Reported:
     """All findings at once, so that no receipt is signed between two of them. `api` is the address
     of the broker's HTTP API: http://HOST:PORT, or https://; `group` is the one the pipeline reads
@@ -110,7 +110,9 @@ def report(
         {"output": each.output, "verdict": each.verdict.value, "evidence": each.evidence}
         for each in findings
     ]
-    body = {"verifier": verifier, "group": group, "words": words}
+    body: dict[str, object] = {"verifier": verifier, "words": words}
+    if group is not None:
+        body["group"] = group
     with closing(open_api(address, security, timeout_s=_TIMEOUT_S)) as connection:
         headers = {"Content-Type": "application/json", **authorization(address, security)}
         connection.request("POST", path, json.dumps(body).encode(), headers)

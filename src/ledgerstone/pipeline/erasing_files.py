@@ -20,8 +20,19 @@ from ledgerstone.pipeline.erasing_key import WantedKey, rows_with, stats_hold
 
 _BLOCK_BYTES: Final = 1 << 20
 _ROWS_AT_ONCE: Final = 1 << 16
-# RocksDB's tables are compressed, and only RocksDB can read them.
-_CLOSED_SUFFIXES: Final = (".sst", ".gz", ".zst", ".lz4", ".snappy", ".orc")
+# RocksDB's tables are compressed, and only RocksDB can read them. Spark compresses the change logs
+# and snapshots of its state stores.
+_CLOSED_SUFFIXES: Final = (
+    ".sst",
+    ".changelog",
+    ".delta",
+    ".snapshot",
+    ".gz",
+    ".zst",
+    ".lz4",
+    ".snappy",
+    ".orc",
+)
 DELTA_LOG: Final = "_delta_log"
 
 

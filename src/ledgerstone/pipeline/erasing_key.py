@@ -30,6 +30,8 @@ class WantedKey:
 
     raw: bytes = field(repr=False)
     columns: Mapping[str, Any] = field(repr=False)
+    texts: tuple[str, ...] = field(default=(), repr=False)  # other forms of it in a cell
+    mentions: tuple[str, ...] = ()  # columns in which rows of other keys name it
 
     @property
     def needles(self) -> list[bytes]:
@@ -67,10 +69,14 @@ def rows_with(table: pa.Table, wanted: WantedKey) -> int:
     """Rows whose key columns are all the key's, or that have a cell equal to the key."""
     found = is_row_of(table, wanted)
     for name in table.column_names:
+        if name in wanted.mentions:
+            continue
         column = table.column(name)
         if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
             found = pc.or_(found, _equals(column, wanted.raw))
         elif pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            for text in wanted.texts:
+                found = pc.or_(found, _equals(column, text))
             try:
                 found = pc.or_(found, _equals(column, wanted.raw.decode()))
             except UnicodeDecodeError:

@@ -11,7 +11,8 @@ from typing import Final, Protocol
 from ledgerstone.dataclasses import dataclass
 
 VERIFIER_NAME: Final = "pipelines"
-# Definitions, separated as a PATH is, of the pipelines that the plug-in answers for.
+# What the plug-in answers for, separated as a PATH is: definitions of pipelines, and work
+# directories of stream operators.
 DEFINITIONS_VARIABLE: Final = "LEDGERSTONE_PIPELINES"
 
 Word = tuple[str, str, str]  # output, verdict, evidence
@@ -43,21 +44,30 @@ class PipelineVerifier:
     def verify(self, question: BrokerQuestion) -> list[Word]:
         from ledgerstone.pipeline.definition_files import load_definition
 
-        pipelines = [load_definition(path) for path in self.definitions]
-        readers = [each for each in pipelines if question.topic in each.source.names]
-        if not readers:
-            evidence = f"none of {len(pipelines)} pipelines here reads the topic"
+        works = [path for path in self.definitions if os.path.isdir(path)]
+        pipelines = [load_definition(path) for path in self.definitions if path not in works]
+        topics = [each for pipeline in pipelines for each in pipeline.each_topic]
+        readers = [each for each in topics if each.source.topic == question.topic]
+        states = [work for work in works if question.topic in _topics_of(work)]
+        if not readers and not states:
+            evidence = f"none of {len(self.definitions)} pipelines here reads the topic"
             return [(VERIFIER_NAME, "clean", evidence)]
         if question.key is None:
-            names = ", ".join(each.name for each in readers)
+            names = ", ".join([*(each.name for each in readers), *states])
             raise KeyNotGiven(f"run `ledgerstone pipeline erase` for {names}")
         from ledgerstone.pipeline.erasing import search
+        from ledgerstone.pipeline.streams.state_erasing import search_state
 
-        return [
-            (found.output, found.verdict.value, found.evidence)
-            for pipeline in readers
-            for found in search(pipeline, question.key)
-        ]
+        findings = [found for pipeline in readers for found in search(pipeline, question.key)]
+        findings += [search_state(work, question.key) for work in states]
+        return [(found.output, found.verdict.value, found.evidence) for found in findings]
+
+
+def _topics_of(work: str) -> list[str]:
+    """Those that the state of a stream operator is made of."""
+    from ledgerstone.pipeline.streams.state_store import StateStore
+
+    return list(StateStore(work).read().spec["topics"])
 
 
 def verifier() -> PipelineVerifier | None:

@@ -5,20 +5,24 @@ A topic's rows have the columns `key`, `value`, `deleted`, `topic`, `partition`,
 a value out. Everything between is Spark's own: filters, windows, joins. docs/streams.md.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ledgerstone.dataclasses import dataclass, field
-from ledgerstone.pipeline.connecting import security_options
+from ledgerstone.dataclasses import dataclass, field, replace
+from ledgerstone.pipeline.connecting import connect_to, security_options
 from ledgerstone.pipeline.errors import PipelineError
+from ledgerstone.uuid_text import uuid_to_text
 
 _FORMAT: Final = "ledgerstone"
 _QUERY_ID: Final = "sql.streaming.queryId"
 _DECODED: Final = ("binary", "string")
+# Of a micro-batch of a table; a task holds the part of it that falls to it.
+_BATCH_OFFSETS: Final = 2_000_000
+_BATCH_BYTES: Final = 256 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +58,14 @@ class Topic:
 
 def kstream(spark: SparkSession, topic: Topic, *, watermark: str | None = None) -> DataFrame:
     """Every record as an event (KStream). `watermark` is how late one may be: "10 minutes"."""
-    settings = {"startingOffsets": "earliest", **topic.settings()}
-    frame = _decoded(spark.readStream.format(_FORMAT).options(**settings).load(), topic)
+    frame = _decoded(stream_of(spark, topic), topic)
     return frame if watermark is None else frame.withWatermark("timestamp", watermark)
+
+
+def stream_of(spark: SparkSession, topic: Topic, **more: str) -> DataFrame:
+    """The records as they are, from the beginning unless the topic's options say otherwise."""
+    settings = {"startingOffsets": "earliest", **more, **topic.settings()}
+    return spark.readStream.format(_FORMAT).options(**settings).load()
 
 
 def ktable(spark: SparkSession, topic: Topic) -> DataFrame:
@@ -69,27 +78,51 @@ def ktable(spark: SparkSession, topic: Topic) -> DataFrame:
 
 def ktable_changes(spark: SparkSession, topic: Topic) -> DataFrame:
     """The changes of a table: the latest record of each key in a micro-batch, deletes included."""
-    settings = {"startingOffsets": "earliest", "fold": "latest", **topic.settings()}
-    return _decoded(spark.readStream.format(_FORMAT).options(**settings).load(), topic)
+    return _decoded(stream_of(spark, topic, fold="latest"), topic)
 
 
-def _decoded(frame: DataFrame, topic: Topic) -> DataFrame:
+def ktable_records(spark: SparkSession, topic: Topic) -> DataFrame:
+    """As `ktable_changes`, with the value's bytes besides, in the column `raw`."""
+    return _decoded(stream_of(spark, topic, fold="latest"), topic, sf.col("value").alias("raw"))
+
+
+def _decoded(frame: DataFrame, topic: Topic, *more: Column) -> DataFrame:
     return frame.select(
         sf.col("key").cast(topic.key).alias("key"),
-        _value(topic).alias("value"),
+        decoded_value(topic, "value").alias("value"),
         sf.col("value").isNull().alias("deleted"),
         "topic",
         "partition",
         "offset",
         "timestamp",
+        *more,
     )
 
 
-def _value(topic: Topic) -> Column:
+def decoded_value(topic: Topic, column: str) -> Column:
     if topic.value in _DECODED:
-        return sf.col("value").cast(topic.value)
+        return sf.col(column).cast(topic.value)
     # A value that is no JSON must not pass for one whose fields are all null.
-    return sf.from_json(sf.col("value").cast("string"), topic.value, {"mode": "FAILFAST"})
+    return sf.from_json(sf.col(column).cast("string"), topic.value, {"mode": "FAILFAST"})
+
+
+def limited(topic: Topic) -> Topic:
+    """Without a limit the first micro-batch is the whole topic."""
+    limits = {
+        "maxOffsetsPerTrigger": str(_BATCH_OFFSETS),
+        "maxBytesPerTrigger": str(_BATCH_BYTES),
+    }
+    return replace(topic, options={**limits, **topic.options})
+
+
+def identity_of(topic: Topic) -> tuple[str, str]:
+    """Its name, and its id: another topic of the same name has heard of nothing."""
+    with connect_to(topic.bootstrap, topic.command_config) as client:
+        return topic.name, uuid_to_text(client.topic(topic.name).topic_id)
+
+
+def trigger_of(*, once: bool) -> dict[str, Any]:
+    return {"availableNow": True} if once else {"processingTime": "1 second"}
 
 
 def as_records(
@@ -125,12 +158,23 @@ def to_topic(
 ) -> StreamingQuery:
     """Writes a stream of `key` and `value`; every partition is chosen as Java's client does.
 
+    In mode `update` each micro-batch writes the rows that changed, a row of an aggregate once.
     With `exactly_once`, read_committed readers see each micro-batch once, whatever is killed."""
-    writer = (
-        records.writeStream.format(_FORMAT)
-        .options(**topic.sink_settings(), exactlyOnce=str(exactly_once).lower())
-        .option("checkpointLocation", checkpoint)
-        .outputMode(mode)
-    )
-    trigger: dict[str, Any] = {"availableNow": True} if once else {"processingTime": "1 second"}
-    return writer.trigger(**trigger).start()
+    settings = {**topic.sink_settings(), "exactlyOnce": str(exactly_once).lower()}
+    writer = records.writeStream.option("checkpointLocation", checkpoint).outputMode(mode)
+    if mode == "update":
+        # Spark gives a sink in Python appended rows only.
+        writer = writer.foreachBatch(_written_to(settings, exactly_once=exactly_once))
+    else:
+        writer = writer.format(_FORMAT).options(**settings)
+    return writer.trigger(**trigger_of(once=once)).start()
+
+
+def _written_to(
+    settings: Mapping[str, str], *, exactly_once: bool
+) -> Callable[[DataFrame, int], None]:
+    def write(batch: DataFrame, batch_id: int) -> None:
+        part = part_of(batch, batch_id) if exactly_once else {}
+        batch.write.format(_FORMAT).options(**settings, **part).mode("append").save()
+
+    return write

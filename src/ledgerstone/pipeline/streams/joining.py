@@ -1,20 +1,32 @@
 """Joins in which a deleted row is gone. Shell.
 
 `join_stream_with_table` joins each event with the table as it is when its micro-batch runs (KStream
-with KTable). `join_tables` makes a table that follows both sides (KTable with KTable, by key): for
-each key that changed on either side it recomputes the result from both, so that a tombstone on one
-side becomes a tombstone of the result. Neither keeps state: there is nothing to restore, and
-nothing that could keep an erased key.
+with KTable). `join_tables` makes a table that follows both sides (KTable with KTable), by key or
+by a foreign key: tasks merge the changes of a micro-batch into a state of both sides, by key, and
+what changed of the result is told, a row that is gone as a tombstone. No row comes to the driver.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ledgerstone.pipeline.streams.frames import Topic, as_records, kstream, ktable, part_of
+from ledgerstone.pipeline.executors import SparkExecutors
+from ledgerstone.pipeline.streams.frames import (
+    Topic,
+    decoded_value,
+    identity_of,
+    ktable,
+    ktable_records,
+    limited,
+    trigger_of,
+)
+from ledgerstone.pipeline.streams.join_state import JoinState
+from ledgerstone.pipeline.streams.join_tasks import SideStager
+from ledgerstone.pipeline.streams.outbox import Tell
+from ledgerstone.pipeline.streams.staging import staged_by
+from ledgerstone.pipeline.streams.state_store import StateStore, StateVersion
 
 EachBatch = Callable[[DataFrame, int], None]
 
@@ -47,52 +59,96 @@ def join_tables(
     to: Topic,
     *,
     value: Sequence[str],
-    checkpoint: str,
+    work: str,
     how: str = "inner",
+    foreign_key: str | None = None,
     once: bool = False,
     exactly_once: bool = False,
 ) -> StreamingQuery:
-    """`value` are expressions over `left` and `right`, the two values: "left.name AS name"."""
+    """`value` are expressions over `left` and `right`, the two values: "left.name AS name".
+    `foreign_key` is one over a row of the left topic, "value.customer", that gives a key of the
+    right one; without it both sides have the same keys."""
+    store = StateStore(work)
+    state = JoinState(store, SparkExecutors(spark), how=how, by_foreign_key=foreign_key is not None)
+    definition = "; ".join(
+        (
+            f"{how} join of topic {left.name} (key {left.key}, value {left.value})",
+            f"with topic {right.name} (key {right.key}, value {right.value})",
+            f"by {foreign_key or 'key'}",
+            f"to {', '.join(value)}",
+        )
+    )
+    tell = pair_teller(spark, (left, right), to, value, exactly_once=exactly_once)
+    state.open(definition, identity_of(to), tell, topics=[left.name, right.name])
 
     def join(batch: DataFrame, batch_id: int) -> None:
+        stage = state.stage()
+        staged = staged_by(batch, SideStager(*stage).stage, sinks=2)
+        state.apply(batch_id, stage, staged, tell)
+
+    sides = [
+        side_columns(ktable_records(spark, limited(topic)), side, foreign_key)
+        for side, topic in enumerate((left, right))
+    ]
+    return _start(sides[0].unionAll(sides[1]), join, store.checkpoint, once=once)
+
+
+def side_columns(records: DataFrame, side: int, foreign_key: str | None) -> DataFrame:
+    """As `join_tasks.side_changes` takes them, behind the number of the side."""
+    foreign: Column = sf.lit(None).cast("binary")
+    if side == 0 and foreign_key is not None:
+        named = sf.expr(foreign_key)
+        is_binary = dict(records.select(named.alias("fk")).dtypes)["fk"] == "binary"
+        foreign = named if is_binary else named.cast("string").cast("binary")
+    return records.where("key IS NOT NULL").select(
+        sf.lit(side).alias("side"),
+        sf.col("key").cast("binary").alias("key"),
+        sf.col("raw").alias("value"),
+        foreign.alias("fk"),
+        "partition",
+        "offset",
+        sf.unix_micros("timestamp").alias("written_us"),
+        sf.col("value").isNotNull().alias("is_read"),
+    )
+
+
+def pair_teller(
+    spark: SparkSession,
+    sides: tuple[Topic, Topic],
+    to: Topic,
+    value: Sequence[str],
+    *,
+    exactly_once: bool,
+) -> Tell:
+    """Spark's tasks make the result of both values, and write it."""
+
+    def tell(store: StateStore, version: StateVersion) -> None:
         settings = to.sink_settings()
         if exactly_once:
-            settings |= {"exactlyOnce": "true", **part_of(batch, batch_id)}
-        joined = joined_rows(batch, left, right, how=how)
-        content = sf.struct(*[sf.expr(each) for each in value]).alias("value")
-        rows = joined.select("key", "deleted", content)
-        records = as_records(rows, key="key", value=["value.*"], deleted="deleted")
+            part = {"txnAppId": version.store_id, "txnVersion": str(version.telling)}
+            settings |= {"exactlyOnce": "true", **part}
+        paths = [f"{store.area.root}/{each}" for each in version.outbox]
+        pairs = spark.read.schema("key binary, left binary, right binary, deleted boolean").parquet(
+            *paths
+        )
+        joined = pairs.select(
+            "key",
+            "deleted",
+            decoded_value(sides[0], "left").alias("left"),
+            decoded_value(sides[1], "right").alias("right"),
+        )
+        content = sf.struct(*[sf.expr(each) for each in value])
+        text = sf.to_json(content, {"ignoreNullFields": "false"})
+        records = joined.select("key", sf.when(~sf.col("deleted"), text).alias("value"))
         records.write.format("ledgerstone").options(**settings).mode("append").save()
 
-    changed = [kstream(spark, each).select("key") for each in (left, right)]
-    return _start(changed[0].union(changed[1]), join, checkpoint, once=once)
-
-
-def joined_rows(changed: DataFrame, left: Topic, right: Topic, *, how: str) -> DataFrame:
-    """Of each changed key both values as they are now, and whether the join has no row for it."""
-    spark = changed.sparkSession
-    keys = changed.where("key IS NOT NULL").select("key").distinct()
-    sides = [
-        ktable(spark, topic).select(
-            "key", sf.col("value").alias(name), sf.lit(True).alias(f"in_{name}")
-        )
-        for topic, name in ((left, "left"), (right, "right"))
-    ]
-    both = keys.join(sides[0], "key", "left").join(sides[1], "key", "left")
-    has_left, has_right = sf.col("in_left").isNotNull(), sf.col("in_right").isNotNull()
-    has_row = {
-        "inner": has_left & has_right,
-        "left": has_left,
-        "full": has_left | has_right,
-    }[how]
-    return both.select("key", "left", "right", (~has_row).alias("deleted"))
+    return tell
 
 
 def _start(frame: DataFrame, each: EachBatch, checkpoint: str, *, once: bool) -> StreamingQuery:
-    trigger: dict[str, Any] = {"availableNow": True} if once else {"processingTime": "1 second"}
     return (
         frame.writeStream.foreachBatch(each)
         .option("checkpointLocation", checkpoint)
-        .trigger(**trigger)
+        .trigger(**trigger_of(once=once))
         .start()
     )

@@ -1,218 +1,321 @@
-"""Aggregates over a changing table: a key's old contribution is retracted when it changes. Shell.
+"""Aggregates over a changing table: what a key gave is taken back when it changes. Pure.
 
-A SQLite file holds the group and measures of each live key, and nothing of deleted ones: the state
-of an aggregate is a copy like any other, and an erased key leaves it with its tombstone. One
-transaction holds the changes of a micro-batch, its number, and the groups to publish; so a repeated
-batch changes nothing, and a group whose result was not written is written again. The file records
-its definition: a number means nothing without the expression it came from.
+Three tables are the state. `keys` has the group and the measures of each live key, and nothing of
+deleted ones. `groups` has the sums of each group. `values` has, for `min` and `max`, the distinct
+values of each group with the number of rows that have them. A change of keys becomes deltas, a row
+for each group; deltas are added to groups, and a group whose result differs from what it was is
+told. No step needs more than the rows of its own keys or groups.
 """
 
+import base64
 import json
-import sqlite3
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from ledgerstone.dataclasses import dataclass
-from ledgerstone.pipeline.errors import PipelineError
-from ledgerstone.pipeline.streams.measures import (
-    EXACT_FUNCTIONS,
-    Measure,
-    MeasureKind,
-    result_of,
-    selected,
-)
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-__all__ = ["MAX_MEASURES", "Aggregate", "MeasureKind", "TableRow", "TotalsStore", "in_order"]
+from ledgerstone.dataclasses import asdict, dataclass
+from ledgerstone.pipeline.canonical import whole
+from ledgerstone.pipeline.column_types import ColumnType, arrow_type
+from ledgerstone.pipeline.definition import Column, Deletes
+from ledgerstone.pipeline.errors import PipelineError
+from ledgerstone.pipeline.layout import Layout
+from ledgerstone.pipeline.streams.exact_sums import ExactSum, grouped_sums, sum_of_text
+from ledgerstone.pipeline.streams.measures import (
+    Aggregate,
+    Measure,
+    Measured,
+    MeasureKind,
+    added_up,
+    object_text,
+)
+from ledgerstone.pipeline.streams.ordered_values import ordered_bytes, value_of
+
+__all__ = ["MAX_MEASURES", "Aggregate", "MeasureKind", "Totals"]
 
 MAX_MEASURES: Final = 50
-_TABLES: Final = """
-CREATE TABLE IF NOT EXISTS touched(grp TEXT PRIMARY KEY) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS applied(batch_id INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS made_of(definition TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS told_to(topic TEXT NOT NULL, topic_id TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS tellings(store_id TEXT NOT NULL, number INTEGER NOT NULL);
-INSERT INTO tellings SELECT lower(hex(randomblob(16))), 1
-    WHERE NOT EXISTS (SELECT 1 FROM tellings);
-"""
+KEY: Final = "key"
+GROUP: Final = "grp"
+ROWS: Final = "rows"
+VALUES_SCHEMA: Final = pa.schema(
+    [(GROUP, pa.string()), ("at", pa.int32()), ("value", pa.binary()), ("count", pa.int64())]
+)
+
+Record = tuple[bytes, bytes | None]
+Extremes = Mapping[tuple[str, int], tuple[bytes, bytes]]  # of a group and an aggregate
+
+
+class GroupSums(NamedTuple):
+    """What is known of one group; of each aggregate the number of values, and their sum."""
+
+    rows: int
+    counts: tuple[int, ...]
+    sums: tuple[ExactSum, ...]
+
+    def plus(self, other: "GroupSums") -> "GroupSums":
+        return GroupSums(
+            self.rows + other.rows,
+            tuple(map(sum, zip(self.counts, other.counts, strict=True))),
+            tuple(one.plus(more) for one, more in zip(self.sums, other.sums, strict=True)),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aggregate:
-    name: str
-    kind: MeasureKind
-    column: str | None = None  # None: count rows
+class Totals:
+    """Picklable: what is aggregated. `by` are the names that a group's key has."""
 
+    by: tuple[str, ...]
+    measured: tuple[Measured, ...]
 
-class TableRow(NamedTuple):
-    key: bytes
-    partition: int
-    offset: int
-    written_us: int  # the record's time
-    group: tuple[Any, ...] | None  # None: the key is deleted, or belongs to no group
-    measures: tuple[Any, ...]
+    def __post_init__(self) -> None:
+        if not self.measured or len(self.measured) > MAX_MEASURES:
+            raise PipelineError(
+                f"{len(self.measured)} aggregates, from 1 to {MAX_MEASURES} are taken"
+            )
 
-
-class TotalsStore:
-    """`measures` says how each aggregate's values are kept, whole numbers if nobody does.
-    `definition` is the text of all that the numbers depend on."""
-
-    def __init__(
-        self,
-        path: Path,
-        aggregates: Sequence[Aggregate],
-        *,
-        measures: Sequence[Measure] | None = None,
-        definition: str = "",
-    ) -> None:
-        if not aggregates or len(aggregates) > MAX_MEASURES:
-            raise PipelineError(f"{len(aggregates)} aggregates, from 1 to {MAX_MEASURES} are taken")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._aggregates = tuple(aggregates)
-        self._measures = tuple(measures or [Measure.WHOLE] * len(aggregates))
-        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        self._db.execute("PRAGMA secure_delete=ON")
-        for name, function in EXACT_FUNCTIONS.items():
-            # It is given text, and typeshed knows of functions over numbers only.
-            self._db.create_aggregate(name, 1, function)  # type: ignore[arg-type]
-        columns = ", ".join(f"m{at}" for at in range(len(aggregates)))
-        try:
-            is_new = not self._db.execute("PRAGMA table_info(given)").fetchall()
-            if is_new:
-                self._db.executescript(
-                    "BEGIN; CREATE TABLE given(key BLOB PRIMARY KEY, part INTEGER NOT NULL, "
-                    "at INTEGER NOT NULL, written_us INTEGER NOT NULL, "
-                    f"grp TEXT NOT NULL, {columns}) WITHOUT ROWID;"
-                    f"CREATE INDEX by_group ON given(grp, {columns}); COMMIT;"
-                )
-            self._db.executescript(_TABLES)
-            self._check_definition(path, definition or str(aggregates), is_new=is_new)
-        except BaseException:
-            self._db.close()
-            raise
-
-    def _check_definition(self, path: Path, definition: str, *, is_new: bool) -> None:
-        known = self._db.execute("SELECT definition FROM made_of").fetchone()
-        if known == (definition,):
-            return
-        if known is None and (is_new or not self._has_state()):
-            self._db.execute("INSERT INTO made_of VALUES (?)", (definition,))
-            return
-        was = "an older version of this program" if known is None else known[0]
-        raise PipelineError(
-            f"{path} holds the state of other aggregates: it was made of {was}, and now it is "
-            f"{definition}. Delete {path.parent}, which holds its checkpoint too, to start over"
-        )
-
-    def _has_state(self) -> bool:
-        return self._db.execute("SELECT 1 FROM applied LIMIT 1").fetchone() is not None
-
-    def close(self) -> None:
-        self._db.close()
-
-    def apply(self, batch_id: int, rows: Sequence[TableRow]) -> bool:
-        """False where the batch was applied before."""
-        last = self._db.execute("SELECT max(batch_id) FROM applied").fetchone()[0]
-        if last is not None and batch_id <= last:
-            return False
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            for row in in_order(rows):
-                self._apply(row)
-            self._db.execute("DELETE FROM applied")
-            self._db.execute("INSERT INTO applied VALUES (?)", (batch_id,))
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
-        return True
-
-    def _apply(self, row: TableRow) -> None:
-        query = "SELECT part, at, written_us, grp FROM given WHERE key=?"
-        known = self._db.execute(query, (row.key,)).fetchone()
-        if known is not None:
-            if not _is_newer(row, *known[:3]):
-                return
-            self._touch(known[3])
-            self._db.execute("DELETE FROM given WHERE key=?", (row.key,))
-        if row.group is None:
-            return
-        group = json.dumps(row.group, ensure_ascii=False)
-        cells = (row.key, row.partition, row.offset, row.written_us, group, *row.measures)
-        places = ",".join("?" * len(cells))
-        self._db.execute(f"INSERT INTO given VALUES ({places})", cells)
-        self._touch(group)
-
-    def _touch(self, group: str) -> None:
-        self._db.execute("INSERT OR IGNORE INTO touched VALUES (?)", (group,))
-
-    def untold(self) -> Iterator[tuple[tuple[Any, ...], dict[str, Any] | None]]:
-        """Groups whose result has changed; None where nothing is left in one."""
-        groups = [row[0] for row in self._db.execute("SELECT grp FROM touched ORDER BY grp")]
-        for group in groups:
-            yield tuple(json.loads(group)), self._result(group)
-
-    def _result(self, group: str) -> dict[str, Any] | None:
-        asked = [
-            selected(each.kind, measure, None if each.column is None else f"m{at}")
-            for at, (each, measure) in enumerate(zip(self._aggregates, self._measures, strict=True))
+    @property
+    def layout(self) -> Layout:
+        """Of `keys`, which is a table as any that follows a topic."""
+        columns = [Column(name=GROUP, type=ColumnType.STRING, path=())]
+        columns += [
+            Column(name=f"m{at}", type=each.column_type, path=())
+            for at, each in enumerate(self.measured)
+            if not each.counts_rows
         ]
-        columns = ", ".join(column for some in asked for column in some)
-        query = f"SELECT count(*), {columns} FROM given WHERE grp=?"
-        count, *values = self._db.execute(query, (group,)).fetchone()
-        if not count:
+        key = Column(name=KEY, type=ColumnType.BINARY, path=())
+        return Layout(keys=(key,), values=tuple(columns), deletes=Deletes.HARD, keep_bytes=False)
+
+    @property
+    def group_schema(self) -> pa.Schema:
+        fields = [(GROUP, pa.string()), (ROWS, pa.int64())]
+        for at in range(len(self.measured)):
+            fields += [(f"n{at}", pa.int64()), (f"s{at}", pa.string())]
+        return pa.schema(fields)
+
+    @property
+    def delta_schema(self) -> pa.Schema:
+        """Sums where `at` is null, values elsewhere: both travel in one file."""
+        values = [VALUES_SCHEMA.field(name) for name in ("at", "value", "count")]
+        return pa.schema([*self.group_schema, *values])
+
+    @property
+    def has_values(self) -> bool:
+        return any(each.compares for each in self.measured)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "by": list(self.by),
+            "aggregates": [
+                {**asdict(each), "kind": each.kind.value, "measure": each.measure.value}
+                for each in self.measured
+            ],
+        }
+
+    @staticmethod
+    def from_json(content: Mapping[str, Any]) -> "Totals":
+        found = [
+            Measured(
+                **{**each, "kind": MeasureKind(each["kind"]), "measure": Measure(each["measure"])}
+            )
+            for each in content["aggregates"]
+        ]
+        return Totals(by=tuple(content["by"]), measured=tuple(found))
+
+    # -- from keys to deltas -------------------------------------------------------------------
+
+    def deltas(self, before: pa.Table, after: pa.Table) -> pa.Table:
+        """What the groups of changed keys gain and lose."""
+        rows = pa.concat_tables([before, after]).combine_chunks()
+        if not rows.num_rows:
+            return self.delta_schema.empty_table()
+        signs = np.r_[-np.ones(before.num_rows, np.int64), np.ones(after.num_rows, np.int64)]
+        names = whole(rows.column(GROUP)).dictionary_encode()
+        codes = names.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        count = len(names.dictionary)
+        found: dict[str, Any] = {GROUP: names.dictionary}
+        found[ROWS] = _counted(np.ones(len(codes), np.bool_), signs, codes, count)
+        for at, each in enumerate(self.measured):
+            if each.counts_rows:
+                found[f"n{at}"], found[f"s{at}"] = found[ROWS], pa.nulls(count, pa.string())
+                continue
+            array = whole(rows.column(f"m{at}"))
+            valid = array.is_valid().to_numpy(zero_copy_only=False)
+            found[f"n{at}"] = _counted(valid, signs, codes, count)
+            found[f"s{at}"] = pa.nulls(count, pa.string())
+            if each.adds:
+                sums = grouped_sums(array, signs, codes, count)
+                found[f"s{at}"] = pa.array([one.text() for one in sums], pa.string())
+        for field in self.delta_schema:
+            found.setdefault(field.name, pa.nulls(count, field.type))
+        added = pa.table(found).select(self.delta_schema.names).cast(self.delta_schema)
+        return pa.concat_tables([added, *self._value_deltas(rows, signs)])
+
+    def _value_deltas(self, rows: pa.Table, signs: Any) -> Iterable[pa.Table]:  # noqa: ANN401
+        for at, each in enumerate(self.measured):
+            if not each.compares:
+                continue
+            array = whole(rows.column(f"m{at}"))
+            valid = array.is_valid()
+            kept = array.filter(valid)
+            given = {
+                GROUP: whole(rows.column(GROUP)).filter(valid),
+                "at": pa.array(np.full(len(kept), at, np.int32)),
+                "value": ordered_bytes(kept, each.measure),
+                "count": pa.array(signs).filter(valid),
+            }
+            yield _with_all(_multiset(pa.table(given)), self.delta_schema)
+
+    # -- from deltas to groups -----------------------------------------------------------------
+
+    def sums_of(self, table: pa.Table) -> dict[str, GroupSums]:
+        """By group; of a group that comes more than once, all of it together."""
+        found: dict[str, GroupSums] = {}
+        for row in table.to_pylist():
+            numbers = range(len(self.measured))
+            one = GroupSums(
+                row[ROWS],
+                tuple(row[f"n{at}"] for at in numbers),
+                tuple(sum_of_text(row[f"s{at}"] or "0") for at in numbers),
+            )
+            known = found.get(row[GROUP])
+            found[row[GROUP]] = one if known is None else known.plus(one)
+        return found
+
+    def group_rows(self, groups: Mapping[str, GroupSums]) -> pa.Table:
+        rows = []
+        for group, sums in groups.items():
+            row: dict[str, Any] = {GROUP: group, ROWS: sums.rows}
+            for at, each in enumerate(self.measured):
+                row[f"n{at}"] = sums.counts[at]
+                row[f"s{at}"] = sums.sums[at].text() if each.adds else None
+            rows.append(row)
+        return pa.Table.from_pylist(rows, self.group_schema)
+
+    def record(self, group: str, sums: GroupSums | None, extremes: Extremes) -> Record:
+        """The result of a group; a tombstone where nothing is left in it."""
+        key = json.dumps(dict(zip(self.by, json.loads(group), strict=True)), sort_keys=True)
+        if sums is None:
+            return key.encode(), None
+        result = {
+            each.name: self._result(at, each, sums, extremes.get((group, at)))
+            for at, each in enumerate(self.measured)
+        }
+        return key.encode(), object_text(result).encode()
+
+    def _result(
+        self, at: int, of: Measured, sums: GroupSums, found: tuple[bytes, bytes] | None
+    ) -> Any:  # noqa: ANN401 - of any type
+        if of.kind is MeasureKind.COUNT:
+            return sums.counts[at]
+        if of.adds:
+            return added_up(of, sums.counts[at], sums.sums[at])
+        if found is None:
             return None
-        found = {}
-        for each, measure, some in zip(self._aggregates, self._measures, asked, strict=True):
-            own, values = values[: len(some)], values[len(some) :]
-            found[each.name] = result_of(each.kind, measure, own)
-        return found
-
-    def tells(self, topic: str, topic_id: str) -> None:
-        """Where results go. A topic that has not heard of any group is told of all of them."""
-        known = self._db.execute("SELECT topic, topic_id FROM told_to").fetchone()
-        if known == (topic, topic_id):
-            return
-        self._db.execute("BEGIN IMMEDIATE")
-        if known is not None:
-            self._db.execute("INSERT OR IGNORE INTO touched SELECT DISTINCT grp FROM given")
-        self._db.execute("DELETE FROM told_to")
-        self._db.execute("INSERT INTO told_to VALUES (?,?)", (topic, topic_id))
-        self._db.execute("COMMIT")
-
-    def told(self) -> None:
-        self._db.execute("BEGIN IMMEDIATE")
-        self._db.execute("DELETE FROM touched")
-        self._db.execute("UPDATE tellings SET number = number + 1")
-        self._db.execute("COMMIT")
-
-    @property
-    def store_id(self) -> str:
-        found = self._db.execute("SELECT store_id FROM tellings").fetchone()[0]
-        assert isinstance(found, str)
-        return found
-
-    @property
-    def telling(self) -> int:
-        """The number of the next `told`, so that a telling is known again."""
-        found = self._db.execute("SELECT number FROM tellings").fetchone()[0]
-        assert isinstance(found, int)
-        return found
+        content = found[0] if of.kind is MeasureKind.MIN else found[1]
+        return value_of(content, of.measure, of.scale)
 
 
-def in_order(rows: Sequence[TableRow]) -> list[TableRow]:
-    """The last of each key and partition, the one that counts at the end.
-
-    Nothing is kept of a deleted key, so an older row of another partition must not come after its
-    tombstone."""
-    last: dict[tuple[bytes, int], TableRow] = {}
-    for row in sorted(rows, key=lambda row: row.offset):
-        last[row.key, row.partition] = row
-    return sorted(last.values(), key=lambda row: (row.written_us, row.partition))
+def split_deltas(deltas: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Those of sums, those of values."""
+    is_sum = deltas.column("at").is_null()
+    values = deltas.filter(pc.invert(is_sum)).select(VALUES_SCHEMA.names)
+    return deltas.filter(is_sum), values.cast(VALUES_SCHEMA)
 
 
-def _is_newer(row: TableRow, partition: int, offset: int, written_us: int) -> bool:
-    """Offsets of different partitions say nothing about order: there the younger record counts."""
-    if row.partition == partition:
-        return row.offset > offset
-    return (row.written_us, row.partition) > (written_us, partition)
+def with_deltas(totals: Totals, held: pa.Table, deltas: pa.Table) -> pa.Table:
+    """`groups` after the deltas; a group without rows is gone."""
+    changes = totals.sums_of(deltas)
+    touched = pc.is_in(held.column(GROUP), value_set=pa.array(list(changes), pa.string()))
+    known = totals.sums_of(held.filter(touched))
+    found = {}
+    for group, gained in changes.items():
+        sums = known[group].plus(gained) if group in known else gained
+        if sums.rows < 0:
+            raise PipelineError(f"a group has {sums.rows} rows: the state is damaged. Delete it")
+        if sums.rows:
+            found[group] = sums
+    return pa.concat_tables([held.filter(pc.invert(touched)), totals.group_rows(found)])
+
+
+def with_values(held: pa.Table, deltas: pa.Table) -> pa.Table:
+    """Only the rows of values that change are grouped again."""
+    near = pc.and_(
+        pc.is_in(held.column("value"), value_set=pc.unique(deltas.column("value"))),
+        pc.is_in(held.column(GROUP), value_set=pc.unique(deltas.column(GROUP))),
+    )
+    changed = _multiset(pa.concat_tables([held.filter(near), deltas]))
+    return pa.concat_tables([held.filter(pc.invert(near)), changed])
+
+
+def extremes_of(values: pa.Table, groups: pa.Array | None = None) -> Extremes:
+    """The least and the greatest value of each group, of these groups or of all."""
+    if groups is not None:
+        values = values.filter(pc.is_in(values.column(GROUP), value_set=groups))
+    found = values.group_by([GROUP, "at"]).aggregate([("value", "min"), ("value", "max")])
+    return {
+        (row[GROUP], row["at"]): (row["value_min"], row["value_max"]) for row in found.to_pylist()
+    }
+
+
+def _multiset(values: pa.Table) -> pa.Table:
+    """One row for each value, without those that no row has any more."""
+    grouped = values.group_by([GROUP, "at", "value"], use_threads=False)
+    added = grouped.aggregate([("count", "sum")]).rename_columns(VALUES_SCHEMA.names)
+    return added.filter(pc.not_equal(added.column("count"), 0)).cast(VALUES_SCHEMA)
+
+
+def group_texts(columns: Sequence[pa.Array]) -> pa.Array:
+    """The group of each row, as a JSON array. Most rows share theirs with others, so each distinct
+    one is written once."""
+    table = pa.table(dict(zip(map(str, range(len(columns))), columns, strict=True)))
+    numbered = table.append_column("row", pa.array(np.arange(table.num_rows)))
+    names = list(table.column_names)
+    distinct = numbered.group_by(names, use_threads=False).aggregate([("row", "list")])
+    cells = zip(*(distinct.column(name).to_pylist() for name in names), strict=True)
+    texts = pa.array(
+        [json.dumps([_plain(each) for each in row], ensure_ascii=False) for row in cells],
+        pa.string(),
+    )
+    rows = whole(distinct.column("row_list"))
+    owner = rows.flatten().to_numpy(zero_copy_only=False)
+    lengths = pc.list_value_length(rows).to_numpy(zero_copy_only=False)
+    places = np.empty(table.num_rows, np.int64)
+    places[owner] = np.repeat(np.arange(len(texts)), lengths)
+    return texts.take(pa.array(places))
+
+
+def measure_column(array: pa.Array, of: Measured) -> pa.Array:
+    """A column as `keys` has it."""
+    if of.kind is MeasureKind.COUNT:
+        return pc.if_else(array.is_valid(), pa.scalar(True), pa.scalar(None, pa.bool_()))
+    wanted = arrow_type(of.column_type)
+    if pa.types.is_temporal(array.type):
+        distinct = array.dictionary_encode()
+        texts = [None if each is None else str(each) for each in distinct.dictionary.to_pylist()]
+        return pa.array(texts, pa.string()).take(distinct.indices)
+    return array.cast(wanted)
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - a cell of any column
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, datetime | date | Decimal):
+        return str(value)
+    return value
+
+
+def _counted(wanted: Any, signs: Any, codes: Any, count: int) -> pa.Array:  # noqa: ANN401 - of numpy
+    found = np.zeros(count, np.int64)
+    np.add.at(found, codes[wanted], signs[wanted])
+    return pa.array(found)
+
+
+def _with_all(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    for field in schema:
+        if field.name not in table.column_names:
+            table = table.append_column(field, pa.nulls(table.num_rows, field.type))
+    return table.select(schema.names).cast(schema)

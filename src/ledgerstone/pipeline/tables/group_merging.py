@@ -173,7 +173,10 @@ def settled(changes: pa.Table, layout: Layout) -> pa.Table:
 
 
 def read_leaf(area: FileArea, held: Sequence[LeafFile], layout: Layout) -> pa.Table:
-    schema = layout.table_schema
+    return read_files(area, held, layout.table_schema)
+
+
+def read_files(area: FileArea, held: Sequence[LeafFile], schema: pa.Schema) -> pa.Table:
     tables = [schema.empty_table()]
     for file in held:
         source = pa.BufferReader(area.read(file.path, file.digest))

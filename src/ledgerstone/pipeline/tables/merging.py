@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ledgerstone.pipeline.canonical import cells_of, pair_hashes
+from ledgerstone.pipeline.canonical import cell_hashes, cells_of
 from ledgerstone.pipeline.definition import Deletes
 from ledgerstone.pipeline.layout import (
     DELETED,
@@ -107,9 +107,7 @@ def _with_versions(rows: pa.Table, changes: pa.Table, layout: Layout) -> pa.Tabl
 
 def key_hashes(table: pa.Table, layout: Layout) -> NDArray[np.uint64]:
     """Of each row, by its key alone."""
-    cells = cells_of(table, layout.key_names)
-    low: NDArray[np.uint64] = pair_hashes(cells, pc.binary_slice(cells, 0, 0)).low
-    return low.view(np.uint64)
+    return cell_hashes(cells_of(table, layout.key_names))
 
 
 def bucket_numbers(table: pa.Table, layout: Layout, buckets: int) -> pa.Array:

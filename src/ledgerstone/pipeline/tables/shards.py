@@ -8,7 +8,7 @@ batch; those of a run that died when the next one begins.
 
 import uuid
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,21 @@ from ledgerstone.pipeline.tables.target import Staged, counted
 
 HASH: Final = "_hash"
 _BUFFER: Final = 1 << 20
+
+
+class ShardPlace(Protocol):
+    """Where files of one form go, and what they are called."""
+
+    @property
+    def area(self) -> FileArea: ...
+
+    @property
+    def directory(self) -> str: ...
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    def path(self, name: str, group: int) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,14 +71,36 @@ def new_stage(area: FileArea, layout: Layout, slots: NDArray[np.int32]) -> Shard
     return ShardStage(area=area, batch=uuid.uuid4().hex[:16], layout=layout, slots=slots)
 
 
+class ShardFiles:
+    """What one attempt of a task writes, a file for each group that has something."""
+
+    def __init__(self, place: ShardPlace) -> None:
+        self._place = place
+        self.name = uuid.uuid4().hex[:16]
+        self._files = place.area.filesystem()
+        if place.area.is_local:
+            self._files.create_dir(place.directory, recursive=True)
+        self._writers: dict[int, tuple[Any, Any]] = {}
+
+    def write(self, group: int, rows: pa.Table) -> None:
+        if group not in self._writers:
+            path = self._place.path(self.name, group)
+            out = self._files.open_output_stream(path, buffer_size=_BUFFER)
+            self._writers[group] = (out, pa.ipc.new_stream(out, self._place.schema))
+        self._writers[group][1].write_table(rows)
+
+    def close(self) -> tuple[int, ...]:
+        """The groups that have something."""
+        for out, writer in self._writers.values():
+            writer.close()
+            out.close()
+        return tuple(sorted(self._writers))
+
+
 class ShardSink:
     def __init__(self, stage: ShardStage) -> None:
         self._stage = stage
-        self._name = uuid.uuid4().hex[:16]
-        self._files = stage.area.filesystem()
-        if stage.area.is_local:
-            self._files.create_dir(stage.directory, recursive=True)
-        self._writers: dict[int, tuple[Any, Any]] = {}
+        self._files = ShardFiles(stage)
         self._upserts = self._deletes = 0
 
     def add(self, changes: pa.Table) -> None:
@@ -76,28 +113,18 @@ class ShardSink:
         hashes = key_hashes(changes, self._stage.layout)
         hashed = changes.append_column(self._stage.schema.field(HASH), pa.array(hashes))
         if len(slots) == 1:
-            self._write(int(slots[0]), hashed)
+            self._files.write(int(slots[0]), hashed)
             return
         groups = slots[hashes & np.uint64(len(slots) - 1)]
         for group, part in parts(hashed, groups):
-            self._write(group, part)
-
-    def _write(self, group: int, changes: pa.Table) -> None:
-        if group not in self._writers:
-            path = self._stage.path(self._name, group)
-            out = self._files.open_output_stream(path, buffer_size=_BUFFER)
-            self._writers[group] = (out, pa.ipc.new_stream(out, self._stage.schema))
-        self._writers[group][1].write_table(changes)
+            self._files.write(group, part)
 
     def finish(self) -> Staged:
-        self.abandon()
-        groups = tuple(sorted(self._writers))
-        return Staged(self._name, groups, self._upserts, self._deletes)
+        groups = self._files.close()
+        return Staged(self._files.name, groups, self._upserts, self._deletes)
 
     def abandon(self) -> None:
-        for out, writer in self._writers.values():
-            writer.close()
-            out.close()
+        self._files.close()
 
 
 def parts(table: pa.Table, numbers: NDArray[Any]) -> "Iterable[tuple[int, pa.Table]]":
@@ -111,7 +138,7 @@ def parts(table: pa.Table, numbers: NDArray[Any]) -> "Iterable[tuple[int, pa.Tab
             yield int(sorted_numbers[start]), rows.slice(start, end - start)
 
 
-def read_group(stage: ShardStage, names: Iterable[str], group: int) -> pa.Table:
+def read_group(stage: ShardPlace, names: Iterable[str], group: int) -> pa.Table:
     """What the attempts of these names wrote for one group."""
     files = stage.area.filesystem()
     tables = [stage.schema.empty_table()]

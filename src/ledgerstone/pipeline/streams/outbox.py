@@ -1,0 +1,107 @@
+"""Results on their way to a topic: tasks write them, after the state has them. Shell.
+
+The state names the files of what is to be told. All of it is written, then the names are removed:
+what a run that died has not told is told by the next one. Results are whole values, so one that is
+written twice is harmless; with `exactly_once` it is not written twice (ADR 0010).
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ledgerstone.dataclasses import replace
+from ledgerstone.errors import LedgerstoneError
+from ledgerstone.pipeline.status import held
+from ledgerstone.pipeline.streams.frames import Topic
+from ledgerstone.pipeline.streams.state_store import StateStore, StateVersion
+from ledgerstone.pipeline.streams.state_tables import RECORDS
+from ledgerstone.pipeline.tables.file_area import FileArea
+from ledgerstone.pipeline.tables.target import Executors
+from ledgerstone.spark.decision import WriteId
+from ledgerstone.spark.sink import TaskWritten, abort_tasks, commit_tasks, write_rows
+from ledgerstone.spark.write_options import WriteColumns, WriteOptions, write_options
+
+Tell = Callable[[StateStore, StateVersion], None]
+Merged = Callable[[StateVersion], StateVersion]
+_COLUMNS = WriteColumns(key=0, value=1, topic=None, partition=None, headers=None, timestamp=None)
+
+
+def ticked_off(store: StateStore, version: StateVersion, tell: Tell) -> StateVersion:
+    """The version without what was told. All of it is written before any is ticked off."""
+    if version.outbox:
+        tell(store, version)
+        version = version.told()
+        store.commit(version)
+    return version
+
+
+def apply_batch(store: StateStore, batch: int, merge: Merged | None, tell: Tell) -> bool:
+    """One micro-batch into a state: all of it, or nothing. `merge` makes the next version, None if
+    there is no change. False where the batch was applied before."""
+    with held(store.work):
+        version = store.read()
+        if batch <= version.batch:
+            ticked_off(store, version, tell)
+            return False
+        if merge is not None:
+            version = ticked_off(store, version, tell)
+            version = replace(merge(version), batch=batch)
+            store.commit(version)
+            store.tidy(ticked_off(store, version, tell))
+    return True
+
+
+def retract(store: StateStore, merge: Merged) -> None:
+    """Changes that are in no batch: erased keys. What they change is told by the next run; the
+    caller holds the state."""
+    old = store.read()
+    version = merge(old)
+    # A new number: an earlier run may have told what is in the outbox under the old one.
+    version = replace(version, outbox=(*old.outbox, *version.outbox), telling=old.telling + 1)
+    store.commit(version)
+    store.tidy(version)
+
+
+class TellJob(NamedTuple):
+    """Picklable."""
+
+    area: FileArea
+    path: str
+    options: WriteOptions
+    task: WriteId
+
+
+def teller(topic: Topic, executors: Executors, *, exactly_once: bool) -> Tell:
+    settings = topic.sink_settings()
+    if exactly_once:
+        settings["exactlyOnce"] = "true"
+    else:
+        settings["deduplicate"] = "false"
+    options = write_options(settings, overwrite=False)
+
+    def tell(store: StateStore, version: StateVersion) -> None:
+        jobs = [
+            TellJob(store.area, path, options, WriteId(version.store_id, version.telling, number))
+            for number, path in enumerate(version.outbox)
+        ]
+        written: list[TaskWritten] = []
+        try:
+            written += executors.run(tell_file, jobs)
+            if exactly_once:
+                commit_tasks(options, list(written), is_alone=False)
+        except BaseException:
+            if exactly_once:
+                with suppress(LedgerstoneError):
+                    abort_tasks(options, list(written))
+            raise
+
+    return tell
+
+
+def tell_file(job: TellJob) -> TaskWritten:
+    content = pa.BufferReader(job.area.read(job.path))
+    rows = pq.read_table(content, columns=RECORDS.names).cast(RECORDS)
+    return write_rows(iter(rows.to_batches()), job.options, _COLUMNS, job.task)

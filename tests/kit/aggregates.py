@@ -1,0 +1,108 @@
+"""An aggregate over a state in files, without Spark: its tasks run one after the other."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ledgerstone.pipeline.streams.aggregate_state import AggregateState
+from ledgerstone.pipeline.streams.aggregate_tasks import ChangeStager
+from ledgerstone.pipeline.streams.measures import Aggregate, measured
+from ledgerstone.pipeline.streams.state_store import StateStore, StateVersion
+from ledgerstone.pipeline.streams.state_tables import SlotRows, SlotSink, hashes_of
+from ledgerstone.pipeline.streams.totals import Totals
+from ledgerstone.pipeline.tables.target import InProcess
+
+
+class Change(NamedTuple):
+    key: bytes
+    partition: int
+    offset: int
+    written_us: int
+    group: str | None  # None: the key is deleted
+    measures: tuple[Any, ...]
+
+
+class Killed(Exception):
+    """In the place of a kill."""
+
+
+class Aggregated:
+    """`types` are Spark's words for the types of the columns."""
+
+    def __init__(
+        self,
+        work: Path,
+        aggregates: Sequence[Aggregate],
+        types: Sequence[str],
+        *,
+        definition: str = "d",
+        to: tuple[str, str] = ("totals", "one"),
+        topics: Sequence[str] = (),
+    ) -> None:
+        pairs = zip(aggregates, types, strict=True)
+        self.totals = Totals(by=("g",), measured=tuple(measured(*each) for each in pairs))
+        self._columns = [arrow_of(each) for each in types]
+        self.store = StateStore(str(work))
+        (work / "checkpoint").mkdir(parents=True, exist_ok=True)
+        self.state = AggregateState(self.store, self.totals, InProcess())
+        self.told: dict[str, Any] = {}
+        self.texts: dict[str, str | None] = {}
+        self.dies = False
+        self.state.open(definition, to, self.tell, topics=topics)
+
+    def tell(self, store: StateStore, version: StateVersion) -> None:
+        if self.dies:
+            raise Killed
+        for path in version.outbox:
+            for row in pq.read_table(Path(store.area.root) / path).to_pylist():
+                group = json.loads(row["key"])["g"]
+                text = None if row["value"] is None else row["value"].decode()
+                self.texts[group] = text
+                self.told[group] = None if text is None else json.loads(text)
+
+    def apply(self, batch: int, changes: Sequence[Change]) -> bool:
+        stage = self.state.stage()
+        return self.state.apply(batch, stage, self.staged(stage, changes), self.tell)
+
+    def staged(self, stage: Any, changes: Sequence[Change]) -> list[SlotRows]:
+        columns = [
+            pa.array([each.key for each in changes], pa.binary()),
+            pa.array([each.partition for each in changes], pa.int32()),
+            pa.array([each.offset for each in changes], pa.int64()),
+            pa.array([each.written_us for each in changes], pa.int64()),
+            pa.array([each.group is None for each in changes], pa.bool_()),
+            pa.array([each.group for each in changes], pa.string()),
+        ]
+        columns += [
+            pa.array([each.measures[at] for each in changes], kind)
+            for at, kind in enumerate(self._columns)
+        ]
+        rows = ChangeStager(self.totals, stage).changes(tuple(columns))
+        sink = SlotSink(stage)
+        sink.add(rows, hashes_of(rows, "key"))
+        return [sink.finish()]
+
+    def take(self) -> dict[str, Any]:
+        """What was told since the last call."""
+        found, self.told = self.told, {}
+        return found
+
+
+def arrow_of(type_name: str) -> pa.DataType:
+    if type_name.startswith("decimal"):
+        precision, scale = type_name[8:-1].split(",")
+        return pa.decimal128(int(precision), int(scale))
+    return {
+        "bigint": pa.int64(),
+        "int": pa.int32(),
+        "double": pa.float64(),
+        "string": pa.string(),
+        "binary": pa.binary(),
+        "boolean": pa.bool_(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+        "date": pa.date32(),
+    }[type_name]
