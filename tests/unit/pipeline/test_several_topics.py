@@ -3,20 +3,21 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
 
 from ledgerstone.pipeline.changes import one_per_key, positions_after
 from ledgerstone.pipeline.definition import Pipeline
-from ledgerstone.pipeline.definition_files import define
+from ledgerstone.pipeline.definition_files import define, load_definition
 from ledgerstone.pipeline.erasing import purge
 from ledgerstone.pipeline.errors import DefinitionError, TopicChanged
 from ledgerstone.pipeline.explaining import explain
 from ledgerstone.pipeline.following import begin_to_follow, check_followed
 from ledgerstone.pipeline.tables.opening import open_target, positions_of
 from ledgerstone.pipeline.tables.target import Followed, TableTarget
+from ledgerstone.pipeline.verifying import PipelineVerifier
 from tests.kit.table_model import Record, changes_of
 
 
@@ -156,3 +157,35 @@ def test_explain_says_which_rows_a_tombstone_deletes() -> None:
     assert "topics a, b" in text
     assert "_topic string (key)" in text
     assert "only the row of its own topic" in text
+
+
+class Question(NamedTuple):
+    """As a broker asks it."""
+
+    topic: str
+    key: bytes | None
+
+
+def test_broker_is_answered_for_the_topic_it_asks_about(tmp_path: Path) -> None:
+    definition = tmp_path / "all.yaml"
+    definition.write_text(
+        "name: all\n"
+        "source: {topics: [a, b]}\n"
+        "key: {format: string, column: id}\n"
+        "value: {format: string, column: said}\n"
+        "table: {type: sqlite, path: all.db}\n"
+    )
+    with opened(load_definition(definition)) as tables:
+        for pipeline, table in tables:
+            apply(
+                pipeline, table, Record(0, 0, f"key-of-{pipeline.source.topic}".encode(), b"v", 1)
+            )
+        tables[0][1].apply(changes_of(tables[0][0], [Record(0, 1, b"key-of-a", None, 2)]), {0: 2})
+    verifier = PipelineVerifier(definitions=(str(definition),))
+
+    answers = {
+        topic: verifier.verify(Question(topic, f"key-of-{topic}".encode()))[0][1]
+        for topic in ("a", "b", "c")
+    }
+
+    assert answers == {"a": "clean", "b": "residue", "c": "clean"}
