@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ledgerstone.pipeline.changes import changes_decoder
 from ledgerstone.pipeline.definition import Deletes, Pipeline
 from ledgerstone.pipeline.definition_files import define
-from ledgerstone.pipeline.layout import layout_of
+from ledgerstone.pipeline.layout import OFFSET, PARTITION, layout_of
 from tests.kit.table_targets import table_at
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -92,3 +93,22 @@ def table_rows(pieces: Iterable[pa.Table]) -> list[tuple[Any, ...]]:
             row["said"] = None
         found.append(tuple(row.values()))
     return sorted(found, key=lambda row: (row[0], row[2], row[3]))
+
+
+def not_yet_applied(changes: pa.Table, positions: dict[int, int]) -> pa.Table:
+    """Without the changes that a table at `positions` has already applied."""
+    numbers = pa.array(list(positions), pa.int32())
+    if not len(numbers) or not changes.num_rows:
+        return changes
+    offsets = pa.array(list(positions.values()), pa.int64())
+    place = pc.index_in(changes.column(PARTITION), value_set=numbers)
+    next_offset = pc.fill_null(pc.take(offsets, place), 0)
+    is_new = pc.greater_equal(changes.column(OFFSET), next_offset)
+    return changes if pc.all(is_new).as_py() else changes.filter(is_new)
+
+
+def positions_after(changes: pa.Table) -> dict[int, int]:
+    """The offset after the last change of each partition."""
+    grouped = changes.group_by(PARTITION).aggregate([(OFFSET, "max")])
+    pairs = zip(grouped[PARTITION].to_pylist(), grouped[f"{OFFSET}_max"].to_pylist(), strict=True)
+    return {partition: offset + 1 for partition, offset in sorted(pairs)}

@@ -25,7 +25,7 @@ from ledgerstone.pipeline.state.making import Made, drop_older
 from ledgerstone.pipeline.state.reconcile import reconcile
 from ledgerstone.pipeline.state.snapshot import TopicSource, restore, snapshot
 from ledgerstone.pipeline.state.verify import verify
-from ledgerstone.pipeline.tables.opening import open_target
+from ledgerstone.pipeline.tables.opening import executors_of, open_target
 from ledgerstone.spark.read_options import OnMissedTombstones
 from ledgerstone.state.points import AtOffset, AtOffsets
 from ledgerstone.state.rebuild import rebuild
@@ -209,8 +209,8 @@ def test_restored_state_fills_a_table_that_then_goes_on(
     source = TopicSource(bootstrap=broker.bootstrap, topic=topic)
     made = restore(source, tmp_path / "none", tmp_path / "out", AtOffset(2))
     pipeline = pipeline_for(topic)
-    with closing(open_target(pipeline)) as target:
-        load_into(pipeline, target, Path(made.path), lambda _: None)
+    with closing(open_target(pipeline, spark=spark)) as target:
+        load_into(pipeline, target, Path(made.path), executors_of(spark))
     loaded = rows_in(pipeline)
 
     status = run_pipeline(pipeline, spark, once=True)

@@ -19,6 +19,8 @@ from ledgerstone.cli.output import flush, printable, write_json, write_line
 from ledgerstone.cli.spark_session import ConfOption, spark_session
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from ledgerstone.pipeline.state.jobs import RunJobs
     from ledgerstone.pipeline.state.snapshot import Made
 
@@ -57,7 +59,7 @@ def snapshot(
     source = TopicSource(
         bootstrap=given_bootstrap(bootstrap), topic=topic, command_config=given_file()
     )
-    with _run_jobs(master, conf) as run_jobs:
+    with _run_jobs(master, conf) as (run_jobs, _):
         made = make(source, snapshots, run_jobs=run_jobs, again=again)
     if keep is not None:
         drop_older(snapshots, keep)
@@ -88,7 +90,7 @@ def restore(
     from ledgerstone.pipeline.state.snapshot import restore as make
     from ledgerstone.system import SystemClock
 
-    with _run_jobs(master, conf) as run_jobs:
+    with _run_jobs(master, conf) as (run_jobs, spark):
         made = make(
             TopicSource(
                 bootstrap=given_bootstrap(bootstrap), topic=topic, command_config=given_file()
@@ -99,8 +101,8 @@ def restore(
             run_jobs=run_jobs,
             include_forgotten=include_forgotten,
         )
-    if into is not None:
-        _load(into, Path(made.path))
+        if into is not None:
+            _load(into, Path(made.path), spark)
     _show(made, as_json=as_json)
     if not made.manifest.complete:
         sys.stderr.write(
@@ -110,33 +112,29 @@ def restore(
 
 
 @contextmanager
-def _run_jobs(master: str, given: list[str]) -> "Iterator[RunJobs]":
+def _run_jobs(master: str, given: list[str]) -> "Iterator[tuple[RunJobs, SparkSession | None]]":
     from ledgerstone.pipeline.state.jobs import run_here, run_on
 
     if master == _NO_SPARK:
-        yield run_here
+        yield run_here, None
         return
     with spark_session("pipeline snapshot", master, given=given) as spark:
-        yield run_on(spark)
+        yield run_on(spark), spark
 
 
-def _load(definition: Path, path: Path) -> None:
-    from ledgerstone.pipeline.bad_records import Letter
+def _load(definition: Path, path: Path, spark: "SparkSession | None") -> None:
     from ledgerstone.pipeline.definition_files import load_definition
     from ledgerstone.pipeline.errors import PipelineError
     from ledgerstone.pipeline.state.loading import load_into
     from ledgerstone.pipeline.state.snapshot import load_manifest
-    from ledgerstone.pipeline.tables.opening import open_target
-
-    def refuse(letters: list[Letter]) -> None:
-        raise PipelineError(f"{len(letters)} records of {path} cannot be decoded")
+    from ledgerstone.pipeline.tables.opening import executors_of, open_target
 
     pipeline = load_definition(definition)
     topic = load_manifest(path).topic
     for each in pipeline.each_topic:
         if each.source.topic == topic:
-            with closing(open_target(each)) as target:
-                load_into(each, target, path, refuse)
+            with closing(open_target(each, spark=spark)) as target:
+                load_into(each, target, path, executors_of(spark))
             return
     names = ", ".join(pipeline.source.names)
     raise PipelineError(f"{path} is of topic {topic}, and the pipeline reads {names}")

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from ledgerstone.pipeline.changes import split_bad
-from ledgerstone.pipeline.definition import OnBadRecord, Pipeline
+from ledgerstone.pipeline.definition import Pipeline
 from ledgerstone.pipeline.errors import RecordRefused
 from ledgerstone.pipeline.layout import BAD, KEY, OFFSET, PARTITION, VALUE
 
@@ -65,15 +65,6 @@ def bad_records(topic: str, changes: pa.Table) -> Iterator[BadRecord]:
     names = (PARTITION, OFFSET, BAD, KEY, VALUE)
     cells = zip(*(changes.column(name).to_pylist() for name in names), strict=True)
     return (BadRecord(topic, *each) for each in cells)
-
-
-def settle(pipeline: Pipeline, bad: list[BadRecord], send: SendLetters) -> None:
-    """Handles them as the definition says; raises RecordRefused if that is to stop."""
-    if not bad or pipeline.on_bad_record is OnBadRecord.SKIP:
-        return
-    if pipeline.on_bad_record is OnBadRecord.FAIL:
-        raise refused(bad[:SHOWN], len(bad))
-    send(letters_of(pipeline, bad))
 
 
 def refused(some: Sequence[BadRecord], count: int) -> RecordRefused:

@@ -161,22 +161,3 @@ def split_bad(changes: pa.Table) -> tuple[pa.Table, pa.Table]:
     if not pc.any(is_bad).as_py():
         return changes, changes.slice(0, 0)
     return changes.filter(pc.invert(is_bad)), changes.filter(is_bad)
-
-
-def not_yet_applied(changes: pa.Table, positions: dict[int, int]) -> pa.Table:
-    """Without the changes that a table at `positions` has already applied."""
-    numbers = pa.array(list(positions), pa.int32())
-    if not len(numbers) or not changes.num_rows:
-        return changes
-    offsets = pa.array(list(positions.values()), pa.int64())
-    place = pc.index_in(changes.column(PARTITION), value_set=numbers)
-    next_offset = pc.fill_null(pc.take(offsets, place), 0)
-    is_new = pc.greater_equal(changes.column(OFFSET), next_offset)
-    return changes if pc.all(is_new).as_py() else changes.filter(is_new)
-
-
-def positions_after(changes: pa.Table) -> dict[int, int]:
-    """The offset after the last change of each partition."""
-    grouped = changes.group_by(PARTITION).aggregate([(OFFSET, "max")])
-    pairs = zip(grouped[PARTITION].to_pylist(), grouped[f"{OFFSET}_max"].to_pylist(), strict=True)
-    return {partition: offset + 1 for partition, offset in sorted(pairs)}

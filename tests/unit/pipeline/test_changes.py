@@ -1,7 +1,5 @@
 """From records to changes, and what of them goes into the table."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -9,22 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledgerstone.pipeline.applying import ChangeApplier
-from ledgerstone.pipeline.bad_records import Letter
 from ledgerstone.pipeline.canonical import cells_of, checksum
-from ledgerstone.pipeline.changes import not_yet_applied, one_per_key, positions_after
-from ledgerstone.pipeline.definition import OnBadRecord, Pipeline
-from ledgerstone.pipeline.errors import RecordRefused
-from ledgerstone.pipeline.layout import layout_of
-from ledgerstone.pipeline.tables.leaves import Incoming
-from ledgerstone.pipeline.tables.merging import merged
-from ledgerstone.pipeline.tables.target import (
-    Applied,
-    BatchStage,
-    Followed,
-    Staged,
-    TableTarget,
-)
+from ledgerstone.pipeline.changes import one_per_key
 from tests.kit.table_model import Record, changes_of, text_pipeline
 
 PIPELINE = text_pipeline("sqlite", "unused")
@@ -49,16 +33,6 @@ def test_last_of_a_partition_counts_even_if_its_clock_went_back() -> None:
     kept = one_per_key(changes_of(PIPELINE, records), ("id",))
 
     assert kept.column("said").to_pylist() == ["second"]
-
-
-def test_what_the_table_has_already_is_left_out() -> None:
-    records = [Record(p, o, b"k", b"v", 1) for p in (0, 1) for o in (4, 5)]
-    changes = changes_of(PIPELINE, records)
-
-    fresh = not_yet_applied(changes, {0: 5})
-
-    assert positions_after(fresh) == {0: 6, 1: 6}
-    assert fresh.num_rows == 3
 
 
 @pytest.mark.parametrize("timestamp_ms", [-(10**14), -1, 10**15])
@@ -94,126 +68,3 @@ def test_checksum_is_that_of_the_documentation() -> None:
     keys, values = pa.array([b"alice", b"bob"]), pa.array([b"1", b""])
 
     assert f"{checksum(keys, values):032x}" == "41ea4945fd45a2507effd121ebcfcae2"
-
-
-class MemoryStage:
-    """Is its own sink."""
-
-    def __init__(self) -> None:
-        self.changes: list[pa.Table] = []
-
-    def unfit(self, changes: pa.Table) -> dict[int, str]:
-        said = changes.column("said").to_pylist()
-        return {row: "unfit" for row, each in enumerate(said) if each == "refused"}
-
-    def open(self) -> "MemoryStage":
-        return self
-
-    def add(self, changes: pa.Table) -> None:
-        self.changes.append(changes)
-
-    def finish(self) -> Staged:
-        return Staged("", (), sum(each.num_rows for each in self.changes), 0)
-
-    def abandon(self) -> None:
-        raise NotImplementedError
-
-
-class MemoryTable(TableTarget):
-    """A target that keeps its rows in memory, and refuses a value."""
-
-    def __init__(self, pipeline: Pipeline) -> None:
-        self._layout = layout_of(pipeline)
-        self.table = self._layout.table_schema.empty_table()
-        self.at: dict[int, int] = {}
-        self.writes = 0
-
-    def prepare(self) -> None:
-        """Nothing to make."""
-
-    def followed(self) -> Followed | None:
-        return None
-
-    def follow(self, followed: Followed) -> None:
-        del followed
-
-    def positions(self) -> dict[int, int]:
-        return dict(self.at)
-
-    def stage(self, incoming: Incoming) -> "MemoryStage":
-        del incoming
-        return MemoryStage()
-
-    def apply_staged(
-        self,
-        stage: BatchStage,
-        staged: Sequence[Staged],
-        positions: Mapping[int, int],
-        *,
-        forced: bool = False,
-    ) -> Applied:
-        assert isinstance(stage, MemoryStage)
-        for changes in stage.changes:
-            self.table = merged(self.table, changes, self._layout, forced=forced)
-        self.at |= positions
-        self.writes += 1
-        return Applied(upserts=sum(each.upserts for each in staged), deletes=0)
-
-    def drop_staged(self) -> None:
-        """Nothing is left behind."""
-
-    def tidy(self) -> None:
-        """There are no past versions."""
-
-    def rows(self) -> Iterator[pa.Table]:
-        return iter([self.table])
-
-    def close(self) -> None:
-        """Nothing to close."""
-
-
-def test_bad_and_unfit_records_are_sent_before_the_table_moves() -> None:
-    policy = {"on_bad_record": OnBadRecord.DEAD_LETTER, "dead_letter_topic": "dead"}
-    pipeline = replace(PIPELINE, **policy)  # type: ignore[arg-type]
-    table = MemoryTable(pipeline)
-    sent: list[tuple[Letter, int]] = []
-
-    def send(letters: list[Letter]) -> None:
-        sent.extend((each, table.writes) for each in letters)
-
-    applier = ChangeApplier(pipeline, table, send)
-    records = [
-        Record(0, 0, b"\xff", b"key", 1),
-        Record(0, 1, b"k", b"refused", 1),
-        Record(0, 2, b"good", b"v", 1),
-    ]
-
-    report = applier.apply(changes_of(pipeline, records), {0: 9})
-
-    assert [(letter.topic, writes) for letter, writes in sent] == [("dead", 0), ("dead", 0)]
-    assert [dict(letter.headers)["ledgerstone.dead-letter.offset"] for letter, _ in sent] == [
-        b"0",
-        b"1",
-    ]
-    assert (report.bad, table.table.column("id").to_pylist(), table.at) == (2, ["good"], {0: 9})
-
-
-def test_many_bad_records_are_named_and_the_table_does_not_move() -> None:
-    table = MemoryTable(PIPELINE)
-    applier = ChangeApplier(PIPELINE, table, lambda _: None)
-    records = [Record(2, offset, b"\xff", b"v", 1) for offset in range(7)]
-
-    with pytest.raises(RecordRefused, match=r"people-topic-2 offset 0: .*and 2 more"):
-        applier.apply(changes_of(PIPELINE, records), {})
-
-    assert (table.writes, applier.positions) == (0, {})
-
-
-def test_batch_that_comes_again_is_not_written() -> None:
-    table = MemoryTable(PIPELINE)
-    changes = changes_of(PIPELINE, [Record(0, 0, b"a", b"v", 1)])
-    ChangeApplier(PIPELINE, table, lambda _: None).apply(changes, {0: 1})
-
-    report = ChangeApplier(PIPELINE, table, lambda _: None).apply(changes, {0: 1})
-
-    assert (table.writes, report.already_applied, report.changes) == (1, 1, 0)

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledgerstone.pipeline.changes import positions_after
 from ledgerstone.pipeline.codecs import decoder
 from ledgerstone.pipeline.column_types import AnyType, ColumnType, DecimalType, named_type
 from ledgerstone.pipeline.converting import Unfit, convert
@@ -24,7 +23,11 @@ from ledgerstone.pipeline.erasing import purge
 from ledgerstone.pipeline.layout import layout_of
 from ledgerstone.pipeline.state.comparing import compare
 from ledgerstone.pipeline.tables.opening import open_target
-from tests.kit.table_model import Record, changes_of
+from tests.kit.table_model import (
+    Record,
+    changes_of,
+    positions_after,
+)
 from tests.kit.table_targets import TARGETS, table_at
 
 COLUMNS = {

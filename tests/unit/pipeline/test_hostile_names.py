@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from ledgerstone.pipeline.changes import positions_after
 from ledgerstone.pipeline.definition import Pipeline
 from ledgerstone.pipeline.definition_files import define
 from ledgerstone.pipeline.erasing import purge, search
@@ -14,7 +13,11 @@ from ledgerstone.pipeline.erasing_files import FileVerdict
 from ledgerstone.pipeline.errors import DefinitionError
 from ledgerstone.pipeline.tables.opening import open_target
 from tests.kit.hostile_names import NAMES
-from tests.kit.table_model import Record, changes_of
+from tests.kit.table_model import (
+    Record,
+    changes_of,
+    positions_after,
+)
 from tests.kit.table_targets import TARGETS, table_at
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pytest
 
-from ledgerstone.pipeline.changes import one_per_key, positions_after
+from ledgerstone.pipeline.changes import one_per_key
 from ledgerstone.pipeline.definition import Pipeline
 from ledgerstone.pipeline.definition_files import define, load_definition
 from ledgerstone.pipeline.erasing import purge
@@ -18,7 +18,11 @@ from ledgerstone.pipeline.following import begin_to_follow, check_followed
 from ledgerstone.pipeline.tables.opening import open_target, positions_of
 from ledgerstone.pipeline.tables.target import Followed, TableTarget
 from ledgerstone.pipeline.verifying import PipelineVerifier
-from tests.kit.table_model import Record, changes_of
+from tests.kit.table_model import (
+    Record,
+    changes_of,
+    positions_after,
+)
 
 
 def pipeline_of(

@@ -16,14 +16,22 @@ import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
-from ledgerstone.pipeline.changes import not_yet_applied, one_per_key, positions_after
+from ledgerstone.pipeline.changes import one_per_key
 from ledgerstone.pipeline.definition import Deletes, Pipeline, TargetType
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import layout_of
 from ledgerstone.pipeline.tables.opening import check_drivers, open_target, positions_of
 from ledgerstone.pipeline.tables.sqlite import SqliteTable
 from ledgerstone.pipeline.tables.target import Followed, TableTarget
-from tests.kit.table_model import Record, changes_of, expected_rows, table_rows, text_pipeline
+from tests.kit.table_model import (
+    Record,
+    changes_of,
+    expected_rows,
+    not_yet_applied,
+    positions_after,
+    table_rows,
+    text_pipeline,
+)
 from tests.kit.table_targets import TARGETS
 
 FIXED_BUCKETS = Path(__file__).parents[2] / "golden/fixed_buckets/table"

@@ -33,7 +33,7 @@ from ledgerstone.pipeline.tables.opening import open_target
 from ledgerstone.pipeline.verifying import verifier
 from ledgerstone.server.effects import AskVerifier
 from ledgerstone.server.erasing.verifiers import Verifiers
-from tests.kit.table_model import Record, changes_of, text_pipeline
+from tests.kit.table_model import Record, changes_of, positions_after, text_pipeline
 
 KEY = b"someone@example.com"
 TARGETS = ("sqlite", "parquet", "delta", "postgres")

@@ -40,16 +40,21 @@ def positions_of(pipeline: Pipeline) -> Positions:
         return opened.positions()
 
 
+def executors_of(spark: object | None) -> Executors:
+    """Those of a Spark session; without one, this process."""
+    if spark is None:
+        return InProcess()
+    from ledgerstone.pipeline.executors import SparkExecutors
+
+    return SparkExecutors(spark)
+
+
 def open_target(pipeline: Pipeline, *, spark: object = None) -> TableTarget:
     """With a Spark session, its executors do the work on rows."""
     check_drivers(pipeline)
     assert "," not in pipeline.source.topic, "a table is opened for one topic, see each_topic"
     target, layout, topic = pipeline.target, layout_of(pipeline), pipeline.source.topic
-    executors: Executors = InProcess()
-    if spark is not None:
-        from ledgerstone.pipeline.executors import SparkExecutors
-
-        executors = SparkExecutors(spark)
+    executors = executors_of(spark)
     match target.type:
         case TargetType.SQLITE:
             from ledgerstone.pipeline.tables.sqlite import SqliteTable
