@@ -21,7 +21,7 @@ import pytest
 from ledgerstone.erasure.erasure import ScanOutcome
 from ledgerstone.erasure.verifiers import VerifierQuestion
 from ledgerstone.pipeline import erasing
-from ledgerstone.pipeline.changes import one_per_key, positions_after
+from ledgerstone.pipeline.changes import one_per_key
 from ledgerstone.pipeline.definition import Deletes, Format, Pipeline
 from ledgerstone.pipeline.erasing import purge, report, search
 from ledgerstone.pipeline.erasing_files import FileVerdict, Finding, holds_bytes, search_directory
