@@ -27,7 +27,15 @@ from ledgerstone.erasure.own_files import (
 from ledgerstone.erasure.own_records import journal_texts
 from ledgerstone.erasure.print_table import NO_GROUP, Int64s, PrintTable, RawHits
 from ledgerstone.erasure.scan_plan import NO_POSITION, SHOWN_PLACES, FoundAt
-from ledgerstone.erasure.tally import MENTION, NOWHERE, RECORD, RESIDUE, Spread, Tally
+from ledgerstone.erasure.tally import (
+    MENTION,
+    NOWHERE,
+    RECORD,
+    RESIDUE,
+    AsideFile,
+    Spread,
+    Tally,
+)
 from ledgerstone.fs import File
 from ledgerstone.records.batch import compute_crc
 from ledgerstone.records.crc import crc32c
@@ -47,7 +55,7 @@ class FileScan:
     name: str  # of the file, as it is on the disk
     topic_partition: TopicPartition
     is_log: bool
-    is_aside: bool = False  # its directory is no replica any more
+    aside: AsideFile | None = None  # its directory is no replica
     log_bytes: int = 0  # of an index: the size of its log
     size_bytes: int = 0
     crc: int = 0
@@ -173,8 +181,8 @@ class FileScan:
                 spread.add(len(own), tombstones, int(offsets.min()), int(offsets.max()))
 
     def _spread(self, group: int) -> Spread:
-        if self.is_aside:
-            place = group, self.topic_partition, self.path
+        if self.aside is not None:
+            place = group, self.topic_partition, self.aside
             return self.tally.aside.setdefault(place, Spread())
         return self.tally.spread(group, self.topic_partition)
 

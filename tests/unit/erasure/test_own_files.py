@@ -121,6 +121,8 @@ OWN = {
     ".kafka_cleanshutdown": SHUTDOWN,
     ".lock": b"",
     "erasure.keys": secrets(),
+    "erasure.keys.aside-0123456789abcdef": secrets(),
+    "erasure.keys.aside-0123456789abcdef.1": secrets(),
     "erasure.mark": encoded(JournalMark(17948, bytes(32))).ljust(2 * SLOT_BYTES, b"\0"),
     "damage-notes.json": damage_notes(),
     "sizes-at-clean-stop.json": sizes_at_stop(),
