@@ -389,6 +389,24 @@ def test_text_in_the_journal_is_a_mention_whatever_its_escaping() -> None:
 
 
 @pytest.mark.parametrize(
+    ("directory", "residue"),
+    [("__erasures-0", 0), (f"__erasures-0.{UUID}-stray", 1), (f"__erasures-0.{UUID}-delete", 1)],
+)
+def test_sealed_key_in_a_journal_that_was_set_aside_is_residue(
+    directory: str, residue: int
+) -> None:
+    """It opens with the operator's secrets, and no pass will take it. Of a journal that is hosted
+    the copies are waited for before the scan; a second erasure of the key may be in it."""
+    sealed = requested(key=KEY.encode())
+    records = [record_of(sealed), record_of(at_stage(Stage.TOMBSTONED, sealed))]
+    parts = [(NOW_MS, *each, ()) for each in records]
+
+    found = found_in({f"{directory}/{LOG}": bytes(build_batch(parts))}, KEY)
+
+    assert (found.records, found.mentions, found.residue) == (0, 0, residue)
+
+
+@pytest.mark.parametrize(
     "key",
     ["17948", "secrets", "version", "scanned_bytes", "receipt", "deletion", "2027-01-15", "backups",
      "verified", "records", "hmac_sha256"],
