@@ -166,10 +166,9 @@ def test_key_that_is_nowhere_is_said_of_every_replica(story: Story) -> None:
     assert (searched["partitions"], searched["records"]) == (2, 0)
 
 
-def test_broker_with_other_secrets_keeps_them_and_says_so(story: Story) -> None:
-    story.topic()
-    story.put()
-    node = story.cluster.nodes[3]
+def make_secrets(story: Story, node_id: int) -> bytes:
+    """As a leader of the empty journal does, and is lost."""
+    node = story.cluster.nodes[node_id]
     node.on_the_loop(
         lambda run: load_or_create(
             run.broker.log_dirs.fs,
@@ -178,31 +177,68 @@ def test_broker_with_other_secrets_keeps_them_and_says_so(story: Story) -> None:
             now_ms=run.broker.clock.now_ms(),
         )
     )
-    other = (node.directory / "erasure.keys").read_bytes()
+    return (node.directory / "erasure.keys").read_bytes()
+
+
+def secrets_of(story: Story) -> list[bytes]:
+    return [(each.directory / "erasure.keys").read_bytes() for each in story.cluster.nodes.values()]
+
+
+def test_leader_without_secrets_takes_those_that_are_there_already(story: Story) -> None:
+    story.topic()
+    story.put()
+    other = make_secrets(story, 3)
 
     erasure_id = story.erase(1)
 
-    # Whoever leads the journal takes what is there already, instead of making others.
-    kept = [(each.directory / "erasure.keys").read_bytes() for each in story.cluster.nodes.values()]
-    assert kept == [other, other, other]
+    assert secrets_of(story) == [other, other, other]
     assert story.run(erasure_id)["stage"] == "receipted"
 
 
-def test_secrets_that_differ_stop_erasures_with_the_name_of_the_broker(story: Story) -> None:
+def test_leaders_of_an_empty_journal_that_each_made_secrets_come_to_one(story: Story) -> None:
     story.topic()
     story.put()
-    for each in (2, 3):
-        story.cluster.nodes[each].on_the_loop(
-            lambda run: load_or_create(
-                run.broker.log_dirs.fs,
-                run.broker.erasing.keys_path,
-                dice=run.broker.dice,
-                now_ms=run.broker.clock.now_ms(),
-            )
-        )
+    made = [make_secrets(story, each) for each in (1, 2, 3)]
 
-    with pytest.raises(CallRefused, match="other secrets"):
-        story.erase(1)
+    erasure_id = story.erase(1)
+
+    chosen = made[story.coordinator - 1]
+    assert secrets_of(story) == [chosen] * 3
+    aside = {
+        path.read_bytes()
+        for each in story.cluster.nodes.values()
+        for path in each.directory.glob("erasure.keys.aside-*")
+    }
+    assert aside == {*made} - {chosen}
+    assert story.run(erasure_id)["stage"] == "receipted"
+    story.receipt(erasure_id)
+
+
+@pytest.mark.slow
+def test_broker_that_made_secrets_and_was_lost_takes_those_that_were_chosen(story: Story) -> None:
+    """Also where it leads before anybody has offered them: then its followers do."""
+    story.topic()
+    story.put()
+    late = make_secrets(story, 3)
+    story.cluster.kill(3)
+    erasure_id = story.erase(1)
+    story.run(erasure_id, until="tombstoned")
+    story.cluster.start(3)
+    story.cluster.wait_in_sync()
+    keys = story.cluster.nodes[3].directory / "erasure.keys"
+    wait_until(lambda: keys.exists() and keys.read_bytes() != late, "broker 3 has the chosen ones")
+
+    # Nobody offers them while it is down, and it leads as soon as it is up.
+    story.cluster.kill(3)
+    keys.write_bytes(late)
+    for lost in (1, 2):
+        story.cluster.kill(lost)
+    story.cluster.start()
+    ended = story.run(erasure_id)
+
+    assert ended["stage"] == "receipted", ended
+    assert len({*secrets_of(story)}) == 1
+    assert late not in secrets_of(story)
 
 
 def test_replica_that_is_reassigned_away_is_scanned_too(story: Story) -> None:

@@ -24,10 +24,18 @@ from ledgerstone.erasure.own_files import (
     hidden_texts,
     read_fields,
 )
-from ledgerstone.erasure.own_records import journal_texts
+from ledgerstone.erasure.own_records import journal_texts, sealed_print
 from ledgerstone.erasure.print_table import NO_GROUP, Int64s, PrintTable, RawHits
 from ledgerstone.erasure.scan_plan import NO_POSITION, SHOWN_PLACES, FoundAt
-from ledgerstone.erasure.tally import MENTION, NOWHERE, RECORD, RESIDUE, Spread, Tally
+from ledgerstone.erasure.tally import (
+    MENTION,
+    NOWHERE,
+    RECORD,
+    RESIDUE,
+    AsideFile,
+    Spread,
+    Tally,
+)
 from ledgerstone.fs import File
 from ledgerstone.records.batch import compute_crc
 from ledgerstone.records.crc import crc32c
@@ -47,7 +55,7 @@ class FileScan:
     name: str  # of the file, as it is on the disk
     topic_partition: TopicPartition
     is_log: bool
-    is_aside: bool = False  # its directory is no replica any more
+    aside: AsideFile | None = None  # its directory is no replica
     log_bytes: int = 0  # of an index: the size of its log
     size_bytes: int = 0
     crc: int = 0
@@ -127,6 +135,7 @@ class FileScan:
             key = _content(columns, columns.key_start[row], columns.key_length[row])
             value = _content(columns, columns.value_start[row], columns.value_length[row])
             found = None if key is None else journal_texts(key, value)
+            self._look_for_sealed(window, columns, row, value)
             if found is not None:
                 told.append(row)
                 texts += found
@@ -141,6 +150,18 @@ class FileScan:
             place = FoundAt(self.path, position, int(columns.offset[row]))
             self.tally.count(RESIDUE if bad[batch] else MENTION, group, [place], 1)
         return np.array(told, np.int64)
+
+    def _look_for_sealed(
+        self, window: LogWindow, columns: Columns, row: int, value: bytes | None
+    ) -> None:
+        """Copies in hosted journals are waited for; nothing compacts what was set aside."""
+        sealed = None if self.aside is None else sealed_print(value)
+        group = NO_GROUP if sealed is None else self.table.group_of(sealed)
+        if group != NO_GROUP:
+            batch = int(columns.batch_index[row])
+            position = _position(window, columns, batch, int(columns.value_start[row]))
+            place = FoundAt(self.path, position, int(columns.offset[row]))
+            self.tally.count(RESIDUE, group, [place], 1)
 
     def _count_raw(self, kind: str, window: LogWindow, hits: RawHits) -> None:
         """Hits that lie in no record."""
@@ -173,8 +194,8 @@ class FileScan:
                 spread.add(len(own), tombstones, int(offsets.min()), int(offsets.max()))
 
     def _spread(self, group: int) -> Spread:
-        if self.is_aside:
-            place = group, self.topic_partition, self.path
+        if self.aside is not None:
+            place = group, self.topic_partition, self.aside
             return self.tally.aside.setdefault(place, Spread())
         return self.tally.spread(group, self.topic_partition)
 

@@ -269,6 +269,9 @@ def _objection(erasure: Erasure, scan: ReplicaScan, facts: Facts) -> str | None:
     troubles = changes.unaccepted_troubles(scan, erasure.exceptions)
     if troubles:
         return f"the scan is incomplete: {_listed([str(each) for each in troubles])}"
+    if not facts.topic_exists and scan.proof is not None and scan.proof.hosted_count:
+        # Its records would pass for those of another topic.
+        return f"the deleted topic {erasure.topic} is hosted there still"
     older = sort_findings(erasure, [scan], facts).older
     if older:
         return f"records of the key are still there: {_listed([str(each) for each in older])}"

@@ -36,6 +36,8 @@ TEXTS: Final = "texts"
 MAX_BYTES: Final = 64 << 20
 _OWN_TOPICS: Final = frozenset(name.encode() for name in (CLUSTER_METADATA, *INTERNAL_TOPICS))
 SECRETS_FILE: Final = "erasure.keys"
+# One that was set aside (`secrets_file`): a part of its public key, and a number.
+_ASIDE_SECRETS: Final = re.compile(r"(erasure\.keys)\.aside-[0-9a-f]{16}(?:\.[0-9]{1,9})?")
 
 
 class FileField(NamedTuple):
@@ -84,7 +86,8 @@ def _reader_of(name: str) -> Reader | None:
 
 
 def _plain(name: str) -> str:
-    return name.removesuffix(names.TMP)
+    aside = _ASIDE_SECRETS.fullmatch(name)
+    return name.removesuffix(names.TMP) if aside is None else aside[1]
 
 
 def hidden_texts(name: str, data: bytes) -> list[bytes]:

@@ -24,6 +24,7 @@ from ledgerstone.erasure.erasure import (
 )
 from ledgerstone.erasure.journal import SECRETS_KEY
 from ledgerstone.erasure.journal_breaks import BREAKS_KEY, Break
+from ledgerstone.erasure.key_print import KeyPrint
 from ledgerstone.erasure.outputs import (
     GROUP,
     VERIFIER,
@@ -85,6 +86,18 @@ def journal_texts(key: bytes, value: bytes | None) -> list[bytes] | None:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return texts
+
+
+def sealed_print(value: bytes | None) -> KeyPrint | None:
+    """Of the key that a record of the journal holds sealed: a form of it, since it opens with the
+    operator's secrets."""
+    try:
+        content = json.loads(value or b"{}")
+        if content.get("sealed_key") is None:
+            return None
+        return KeyPrint.from_json(content["key_print"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
 
 
 def _is_as_written(content: dict[str, Any], value: bytes) -> bool:

@@ -106,6 +106,13 @@ class PrintTable:
         found[rows] = self._groups_with(low, high)
         return found
 
+    def group_of(self, key_print: KeyPrint) -> int:
+        """NO_GROUP for another key. Prints under other secrets are of no key that is known."""
+        low, high = (
+            np.array([each], np.uint64) for each in (key_print.sip_low, key_print.sip_high)
+        )
+        return int(self._groups_with(low, high)[0])
+
     def _groups_with(self, low: NDArray[np.uint64], high: NDArray[np.uint64]) -> Int64s:
         at = np.minimum(np.searchsorted(self._low, low), len(self._low) - 1)
         same = (self._low[at] == low) & (self._high[at] == high)

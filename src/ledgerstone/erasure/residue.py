@@ -17,12 +17,14 @@ from ledgerstone.erasure.manifest import digest_of, kinds_of, partitions_of
 from ledgerstone.erasure.path_names import PathNames
 from ledgerstone.erasure.print_table import PrintTable
 from ledgerstone.erasure.scan_plan import FileDigest, ResiduePlan, ScanReport, UnreadableBytes
-from ledgerstone.erasure.tally import NOWHERE, findings_of
+from ledgerstone.erasure.tally import NOWHERE, AsideFile, findings_of
 from ledgerstone.fs import Filesystem, join, name_of, parent_of
 from ledgerstone.storage.filenames import (
     FOLLOWS,
+    MAX_NAME_LENGTH,
     DirState,
     Kind,
+    PartitionDir,
     file_name,
     is_metadata_snapshot,
     parse_file_name,
@@ -127,15 +129,15 @@ class _ResidueScan:
     def _scan_file(self, path: str, disk_path: str) -> None:
         self.go_on()
         self._forget(path)
-        partition = parse_partition_dir(name_of(parent_of(path)))
+        partition, shown = _partition_of(path), self.names.shown(path)
         scan = FileScan(
             table=self.table,
             reader=self.reader,
-            path=self.names.shown(path),
+            path=shown,
             name=name_of(path),
             topic_partition=NOWHERE if partition is None else partition.topic_partition,
             is_log=_is_log(path),
-            is_aside=partition is not None and partition.state in _ASIDE,
+            aside=self._aside(partition, parent_of(path), parent_of(disk_path), shown),
             log_bytes=self._log_bytes(disk_path),
         )
         self.reader.damaged = []
@@ -159,6 +161,21 @@ class _ResidueScan:
         self.done[path] = scan
         if self.reader.damaged:
             self.damaged[path] = self.reader.damaged
+
+    def _aside(
+        self, partition: PartitionDir | None, directory: str, disk_path: str, shown: str
+    ) -> AsideFile | None:
+        """None for a log as it stands."""
+        if partition is None:
+            return None
+        is_cut = partition.state in _ASIDE and len(name_of(directory)) == MAX_NAME_LENGTH
+        is_hosted = (
+            partition.topic_partition.topic not in self.plan.topics
+            or disk_path in self.plan.replicas
+        )
+        if partition.state is DirState.LIVE and is_hosted:
+            return None
+        return AsideFile(shown, is_cut, partition.state not in _ASIDE)
 
     def _log_bytes(self, disk_path: str) -> int:
         """The size of the log that an index lies beside; 0 where there is none."""
@@ -214,6 +231,14 @@ def _without_rest(before: dict[str, str], now: dict[str, str]) -> list[str]:
     lost = {parent_of(path): None for path in before if path not in now and _is_log(path)}
     left = {parent_of(path): None for path in now}
     return sorted(directory for directory in lost if directory in left)
+
+
+def _partition_of(path: str) -> PartitionDir | None:
+    """Of a file in a directory of a log directory; deeper ones are somebody's copies."""
+    directory = parent_of(path)
+    if directory.count("/") != 1:
+        return None
+    return parse_partition_dir(name_of(directory))
 
 
 def _is_log(path: str) -> bool:

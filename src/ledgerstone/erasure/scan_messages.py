@@ -3,6 +3,8 @@
 A plan holds secrets, so it goes through the pipe and nowhere else.
 """
 
+from typing import Final
+
 from ledgerstone.dataclasses import asdict
 from ledgerstone.erasure.erasure import (
     FileHits,
@@ -33,6 +35,9 @@ from ledgerstone.erasure.scan_plan import (
 from ledgerstone.types import TopicPartition
 from ledgerstone.workers.frames import Message
 
+# Lists of names in a plan for a scan.
+_NAMES_OF_DIRS: Final = ("log_dirs", "topics", "replicas")
+
 
 def plan_message(plan: ScanPlan) -> Message:
     kind = "search" if isinstance(plan, SearchPlan) else "residue"
@@ -50,7 +55,8 @@ def plan_message(plan: ScanPlan) -> Message:
         content["partitions"] = [asdict(each) for each in plan.partitions]
         content["max_places"] = plan.max_places
     else:
-        content["log_dirs"] = plan.log_dirs
+        for name in _NAMES_OF_DIRS:
+            content[name] = getattr(plan, name)
     return {"kind": kind, "plan": content}
 
 
@@ -63,7 +69,8 @@ def plan_of(message: Message) -> ScanPlan:
         rolling_base=keys["rolling_base"],
     )
     if message["kind"] == "residue":
-        content["log_dirs"] = tuple(content["log_dirs"])
+        for name in _NAMES_OF_DIRS:
+            content[name] = tuple(content[name])
         return ResiduePlan(**content)
     content["partitions"] = tuple(_partition_of(each) for each in content["partitions"])
     return SearchPlan(**content)
@@ -110,7 +117,9 @@ def _findings_of(content: Message) -> PrintFindings:
     found["spans"] = tuple(RecordSpan(*each) for each in content["spans"])
     found["names"] = tuple(NameHits(*each) for each in content["names"])
     found["residue_files"] = tuple(FileHits(*each) for each in content["residue_files"])
-    found["aside"] = tuple(AsideRecords(RecordSpan(*span), file) for span, file in content["aside"])
+    found["aside"] = tuple(
+        AsideRecords(RecordSpan(*span), *file) for span, *file in content["aside"]
+    )
     for name in ("record_places", "mention_places", "name_places", "residue_places"):
         found[name] = tuple(FoundAt(*each) for each in content[name])
     return PrintFindings(**found)

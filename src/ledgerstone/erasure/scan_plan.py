@@ -82,6 +82,10 @@ class SearchPlan:
 class ResiduePlan:
     log_dirs: tuple[str, ...]
     keys: KeyPrints
+    # Of these topics only the directories in `replicas` are logs as they stand: offsets count in no
+    # others. Directories of other topics are believed.
+    topics: tuple[str, ...] = ()
+    replicas: tuple[str, ...] = ()
     decompression_limit_bytes: int = DEFAULT_DECOMPRESSION_LIMIT
     bytes_per_second: float | None = None
 
@@ -157,11 +161,18 @@ class FoundAt(NamedTuple):
 
 
 class AsideRecords(NamedTuple):
-    """Records of a key in one file of a directory that is no replica any more. Nothing truncates or
-    compacts it, so its offsets do not say whose life they belong to."""
+    """Records of a key in one file of a directory that is no replica, or not yet one. Nothing
+    truncates or compacts it, so its offsets do not say whose life they belong to."""
 
     span: RecordSpan
     file: str
+    is_name_cut: bool = False  # of the directory: the topic's may have been longer
+    # It waits for nobody's decision: a copy for another directory, or a replica that is coming.
+    is_passing: bool = False
+
+    def is_of(self, topic: str) -> bool:
+        name = self.span.topic
+        return name == topic or (self.is_name_cut and topic.startswith(name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,8 +240,12 @@ class ScanReport:
         if len(troubles) > SHOWN_TROUBLES:
             trouble = self.trouble
         # Of the topic itself it is not known which life they are of; of others they are told.
-        own = [each for each in found.aside if each.span.topic == topic]
-        aside = [FileHits(each.file, each.span.records) for each in own]
+        own = [each for each in found.aside if each.is_of(topic)]
+        passing = [each for each in own if each.is_passing]
+        if passing:
+            # Readable soon, so nobody may accept them.
+            trouble = f"the key is in {passing[0].file}, in no log that is hosted here now"
+        aside = [FileHits(each.file, each.span.records) for each in own if not each.is_passing]
         spans = [*found.spans, *(each.span for each in found.aside if each not in own)]
         places = [*map(str, found.residue_places), *(each.file for each in aside)]
         files = sorted([*found.residue_files, *aside])

@@ -2,7 +2,8 @@
 
 Made at first use and never changed: with another salt no print would be found again, and no
 receipt be checked against a key. So a file that cannot be read, or that others may read, is refused
-and never replaced. Contract: the section "Secrets" of README.md.
+and never replaced. One that nothing was made with may be set aside, where the cluster has chosen
+others; it is kept. Contract: the section "Secrets" of README.md.
 """
 
 import json
@@ -17,6 +18,9 @@ from ledgerstone.fs import Filesystem, parent_of
 from ledgerstone.storage.filenames import TMP
 
 SECRETS_FILE: Final = "erasure.keys"
+# Behind the name of a file that was set aside: the first digits of its public key follow.
+ASIDE: Final = ".aside-"
+ASIDE_DIGITS: Final = 16
 VERSION: Final = 1
 SEED_BYTES: Final = 32
 
@@ -92,6 +96,19 @@ def store(fs: Filesystem, path: str, secrets: Secrets) -> None:
     # Crash here: no secrets yet, and nothing was made with these.
     fs.rename(temporary, path)
     fs.fsync_dir(parent_of(path))
+
+
+def set_aside(fs: Filesystem, path: str, own: Secrets, *, public_key: str) -> str:
+    """Out of the way, and kept: where it is now. `store` follows."""
+    number, aside = 0, f"{path}{ASIDE}{public_key[:ASIDE_DIGITS]}"
+    # The same ones may have been set aside before.
+    while fs.exists(aside) and load(fs, aside) != own:
+        number += 1
+        aside = f"{path}{ASIDE}{public_key[:ASIDE_DIGITS]}.{number}"
+    fs.rename(path, aside)
+    # Crash here: there are no secrets, and whoever offered others offers them again.
+    fs.fsync_dir(parent_of(path))
+    return aside
 
 
 def secrets_from_text(data: bytes) -> Secrets:

@@ -4,7 +4,7 @@ One tally for each file, so that a file that is scanned again replaces what it s
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.erasure import FileHits, NameHits, RecordSpan
@@ -26,6 +26,14 @@ NAME: Final = "name"
 
 # A record in a file that lies in no partition's directory.
 NOWHERE: Final = TopicPartition("", -1)
+
+
+class AsideFile(NamedTuple):
+    """A file of a directory that is no replica, as `AsideRecords` tells it."""
+
+    path: str
+    is_name_cut: bool
+    is_passing: bool
 
 
 @dataclass(slots=True)
@@ -63,8 +71,8 @@ class Tally:
     spreads: dict[tuple[int, TopicPartition], Spread] = field(default_factory=dict)
     names: dict[tuple[int, str], int] = field(default_factory=dict)  # by group and kind of name
     residue_files: dict[tuple[int, str], int] = field(default_factory=dict)
-    # In directories that are no replicas any more: by group, partition and file.
-    aside: dict[tuple[int, TopicPartition, str], Spread] = field(default_factory=dict)
+    # In directories that are no replicas: by group, partition and file.
+    aside: dict[tuple[int, TopicPartition, AsideFile], Spread] = field(default_factory=dict)
 
     def count(self, kind: str, group: int, places: Sequence[FoundAt], hits: int) -> None:
         """All `hits` are in the file of the first place."""
@@ -116,8 +124,8 @@ def findings_of(tally: Tally, members: list[list[int]], keys: KeyPrints) -> list
     for (group, file), hits in sorted(tally.residue_files.items()):
         files.setdefault(group, []).append(FileHits(file, hits))
     aside: dict[int, list[AsideRecords]] = {}
-    for (group, tp, file), spread in sorted(tally.aside.items(), key=lambda each: each[0]):
-        aside.setdefault(group, []).append(AsideRecords(spread.span_in(tp), file))
+    for (group, tp, where), spread in sorted(tally.aside.items(), key=lambda each: each[0]):
+        aside.setdefault(group, []).append(AsideRecords(spread.span_in(tp), *where))
     found = []
     for index, key_print in enumerate(keys.prints):
         group = groups[index]

@@ -80,15 +80,26 @@ def _remove_dir(fs: Filesystem, directory: str) -> None:
 
 
 class DeletedFiles:
-    __slots__ = ("_fs", "_waiting")
+    __slots__ = ("_cut", "_fs", "_waiting")
 
     def __init__(self, fs: Filesystem) -> None:
         self._fs = fs
         # When each path may be unlinked.
         self._waiting: dict[str, int] = {}
+        # Of these, what was cut off the log.
+        self._cut: dict[str, None] = {}
 
-    def add(self, paths: Iterable[str], *, due_ms: int) -> None:
-        self._waiting.update((path, due_ms) for path in paths)
+    def add(self, paths: Iterable[str], *, due_ms: int, is_cut: bool = False) -> None:
+        for path in paths:
+            self._waiting[path] = due_ms
+            if is_cut:
+                self._cut[path] = None
+
+    @property
+    def has_cut_off(self) -> bool:
+        """Whether files of a truncation are left: their offsets were given to other records, so
+        they say nothing of when a record was written."""
+        return bool(self._cut)
 
     def is_taken(self, path: str) -> bool:
         """Includes files already renamed but not yet added."""
@@ -107,6 +118,7 @@ class DeletedFiles:
         """These have been unlinked."""
         for path in gone:
             self._waiting.pop(path, None)
+            self._cut.pop(path, None)
 
     def unlink_due(self, now_ms: int) -> int:
         """Unlinks due files at once; returns their number."""

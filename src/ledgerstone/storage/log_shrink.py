@@ -108,9 +108,11 @@ def _delete_prefix(log: PartitionLog, count: int, reason: Breach) -> Deletion:
     return Deletion(reason, count, freed, log.log_start_offset)
 
 
-def discard(log: PartitionLog, segment: Segment, *, with_snapshot: bool = True) -> None:
+def discard(
+    log: PartitionLog, segment: Segment, *, with_snapshot: bool = True, is_cut: bool = False
+) -> None:
     """Renames a segment's files aside and schedules their removal."""
-    unlink_later(log, _set_aside(log, segment, with_snapshot=with_snapshot))
+    unlink_later(log, _set_aside(log, segment, with_snapshot=with_snapshot), is_cut=is_cut)
 
 
 def _set_aside(log: PartitionLog, segment: Segment, *, with_snapshot: bool) -> list[str]:
@@ -138,9 +140,9 @@ def _free_suffix(log: PartitionLog, base_offset: int) -> str:
         number += 1
 
 
-def unlink_later(log: PartitionLog, paths: Sequence[str]) -> None:
+def unlink_later(log: PartitionLog, paths: Sequence[str], *, is_cut: bool = False) -> None:
     due_ms = log.clock.now_ms() + log.config.file_delete_delay_ms
-    log.deleted_files.add(list(paths), due_ms=due_ms)
+    log.deleted_files.add(list(paths), due_ms=due_ms, is_cut=is_cut)
 
 
 def swap_segments(log: PartitionLog, *, new: Sequence[Segment], old: Sequence[Segment]) -> None:
@@ -199,7 +201,7 @@ def truncate_to(log: PartitionLog, offset: int) -> bool:
         # Highest first. Crash here: the rest is a prefix of the log, without holes.
         for segment in reversed(log.segments.starting_from(offset + 1)):
             log.segments.remove(segment.base_offset)
-            discard(log, segment)
+            discard(log, segment, is_cut=True)
         # Sync their removal before cutting bytes below them: the disk does not keep the order of
         # name and data changes.
         log.fs.fsync_dir(log.directory)
@@ -218,7 +220,7 @@ def truncate_fully_and_start_at(log: PartitionLog, offset: int) -> None:
     with _failing(log, "truncation"):
         for segment in reversed(list(log.segments)):
             log.segments.remove(segment.base_offset)
-            discard(log, segment)
+            discard(log, segment, is_cut=True)
         log.segments.add(new_segment(log, offset))
         # The new log shares nothing with the old one: no producers, no epochs.
         log.snapshots.remove_where(above=NO_OFFSET)

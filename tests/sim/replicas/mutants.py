@@ -12,7 +12,7 @@ from typing import Any
 from ledgerstone.dataclasses import replace
 from ledgerstone.erasure import life
 from ledgerstone.erasure.scan_plan import ScanReport
-from ledgerstone.errors import KafkaError
+from ledgerstone.errors import InvalidRequest, KafkaError
 from ledgerstone.metadata import registration
 from ledgerstone.metadata.image import PartitionImage
 from ledgerstone.protocol.error_codes import ErrorCode
@@ -28,6 +28,7 @@ from ledgerstone.replication.partition import Partition
 from ledgerstone.replication.removal import LeaderRemoval
 from ledgerstone.replication.state_log import StateLog
 from ledgerstone.server.erasing import next_steps, steps
+from ledgerstone.server.erasing.sharing import SecretsSharing
 from ledgerstone.server.groups.hosted_shard import HostedShard
 from ledgerstone.server.handlers import fetch_reading, produce, produce_answers
 from ledgerstone.server.transactions.hosted_shard import HostedTransactions
@@ -178,6 +179,22 @@ set moves_percent 100
 set delete_retention_ms 0
 set segment_bytes 400
 set operations 0
+set delay_ms 5
+set fault_ms 26000
+"""
+# Whoever makes the secrets of erasures is lost before the journal names them, and comes back.
+_MAKERS = f"""{_BUSY}
+set controllers 1
+set min_isr 1
+set writers 0
+set readers 0
+set transactors 0
+set members 0
+set erasures 2
+set moves_percent 0
+set makers_lost 2
+set delete_retention_ms 0
+set segment_bytes 400
 set delay_ms 5
 set fault_ms 26000
 """
@@ -529,6 +546,24 @@ def records_set_aside_are_a_later_life(patch: Patch) -> None:
     patch.setattr(ScanReport, "of_replica", trusting)
 
 
+def secrets_are_never_set_aside(patch: Patch) -> None:
+    takes = SecretsSharing._check_takes
+
+    def keeping(self: Any, own: Any, public_key: str, **named: bool) -> None:
+        if own is not None:
+            raise InvalidRequest("other secrets are here")
+        takes(self, own, public_key, **named)
+
+    patch.setattr(SecretsSharing, "_check_takes", keeping)
+
+
+def anyone_offers_secrets(patch: Patch) -> None:
+    """Whoever has some offers them to all, and whoever is offered some takes them."""
+    patch.setattr(SecretsSharing, "_to_ask", lambda self, own: self.replicas)
+    patch.setattr(SecretsSharing, "_may_give", lambda self, own, theirs, wanted: own != theirs)
+    patch.setattr(SecretsSharing, "_check_takes", lambda self, own, public_key, **_: None)
+
+
 MUTANTS = (
     Mutant("a leader commits what it has alone", leader_commits_alone),
     Mutant("one follower is enough to commit", fastest_follower_commits, _LAG),
@@ -567,6 +602,8 @@ MUTANTS = (
     Mutant("only assigned brokers are scanned", only_assigned_brokers_are_scanned, _MOVED),
     Mutant("what a scan found is ignored", findings_are_ignored, _MOVED),
     Mutant("records that are set aside do not count", records_set_aside_are_a_later_life, _MOVED),
+    Mutant("other secrets are never set aside", secrets_are_never_set_aside, _MAKERS),
+    Mutant("anyone's secrets are taken", anyone_offers_secrets, _MAKERS),
 )
 
 

@@ -121,6 +121,8 @@ OWN = {
     ".kafka_cleanshutdown": SHUTDOWN,
     ".lock": b"",
     "erasure.keys": secrets(),
+    "erasure.keys.aside-0123456789abcdef": secrets(),
+    "erasure.keys.aside-0123456789abcdef.1": secrets(),
     "erasure.mark": encoded(JournalMark(17948, bytes(32))).ljust(2 * SLOT_BYTES, b"\0"),
     "damage-notes.json": damage_notes(),
     "sizes-at-clean-stop.json": sizes_at_stop(),
@@ -384,6 +386,24 @@ def test_text_in_the_journal_is_a_mention_whatever_its_escaping() -> None:
     # In the reason of the first, and in that of the second and of its receipt.
     assert (found.mentions, found.residue, found.records) == (3, 0, 0)
     assert [place.offset for place in found.mention_places] == [0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("directory", "residue"),
+    [("__erasures-0", 0), (f"__erasures-0.{UUID}-stray", 1), (f"__erasures-0.{UUID}-delete", 1)],
+)
+def test_sealed_key_in_a_journal_that_was_set_aside_is_residue(
+    directory: str, residue: int
+) -> None:
+    """It opens with the operator's secrets, and no pass will take it. Of a journal that is hosted
+    the copies are waited for before the scan; a second erasure of the key may be in it."""
+    sealed = requested(key=KEY.encode())
+    records = [record_of(sealed), record_of(at_stage(Stage.TOMBSTONED, sealed))]
+    parts = [(NOW_MS, *each, ()) for each in records]
+
+    found = found_in({f"{directory}/{LOG}": bytes(build_batch(parts))}, KEY)
+
+    assert (found.records, found.mentions, found.residue) == (0, 0, residue)
 
 
 @pytest.mark.parametrize(

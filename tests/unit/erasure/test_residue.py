@@ -12,6 +12,8 @@ from ledgerstone.erasure.scan_plan import SHOWN_PLACES
 from ledgerstone.fs import Filesystem, join
 from ledgerstone.records.batch import Codec
 from ledgerstone.records.builder import build_batch
+from ledgerstone.storage.filenames import delete_dir_name
+from ledgerstone.types import TopicPartition
 from ledgerstone.workers.pace import JobAborted
 from tests.kit.planted_keys import LOG, LOG_DIR, PARTITION, disk_with, put, scanned
 
@@ -70,7 +72,6 @@ def test_key_in_a_file_that_is_no_log_is_residue(name: str, before: int) -> None
         f"{PARTITION}/{LOG}.deleted",
         f"{PARTITION}/{LOG}.cleaned",
         f"{PARTITION}/{LOG}.swap",
-        f"{PARTITION}.{UUID}-future/{LOG}",
     ],
 )
 @pytest.mark.parametrize("codec", list(Codec))
@@ -104,6 +105,44 @@ def test_record_in_a_directory_that_is_no_replica_any_more_is_of_no_known_life(
     assert (own.residue, own.residue_files, own.records) == (2, (FileHits(f"0/{file}", 2),), ())
     assert own.residue_places == (f"0/{file}",)
     assert (other.residue, other.records) == (0, (RecordSpan("customers", 0, 1, 2, 2, 1),))
+
+
+def test_copy_for_another_directory_proves_nothing_and_cannot_be_accepted() -> None:
+    """It may hold what was cut off the log since, and is the log soon."""
+    file = f"{PARTITION}.{UUID}-future/{LOG}"
+    report = scanned(disk_with({file: batch((KEY, b"1"))}), KEY)
+
+    own = report.of_replica(0, topic="customers", node_id=1, started_ms=0, ended_ms=0)
+
+    assert f"the key is in 0/{file}" in str(own.trouble)
+    assert (own.residue, own.residue_files, own.records) == (0, (), ())
+
+
+def test_name_of_a_directory_that_was_cut_is_of_every_topic_it_may_have_been_of() -> None:
+    """Names of doomed directories are shortened: under another name the records would be told as
+    those of another topic, and hold nothing back."""
+    topic = "customers." + "x" * 230
+    file = f"{delete_dir_name(TopicPartition(topic, 0), UUID)}/{LOG}"
+    assert topic not in file
+    fs = disk_with({file: batch((KEY, b"1"))})
+
+    report = scanned(fs, KEY)
+
+    own, other = (
+        report.of_replica(0, topic=each, node_id=1, started_ms=0, ended_ms=0)
+        for each in (topic, "customers")
+    )
+    assert (own.residue, own.residue_files) == (1, (FileHits(f"0/{file}", 1),))
+    assert other.residue == 0
+
+
+def test_log_of_a_directory_within_another_one_is_of_no_known_life() -> None:
+    """A copy that somebody made may be of a former topic of this name."""
+    file = f"backup/{PARTITION}/{LOG}"
+    found = scanned(disk_with({file: batch((KEY, b"1"))}), KEY).prints[0]
+
+    assert (found.records, found.spans, found.residue) == (0, (), 1)
+    assert [each.file for each in found.residue_files] == [f"0/{file}"]
 
 
 @pytest.mark.parametrize("codec", list(Codec))

@@ -17,7 +17,7 @@ from ledgerstone.erasure.sealing import (
     sign,
     unseal,
 )
-from ledgerstone.erasure.secrets_file import Secrets, load, load_or_create
+from ledgerstone.erasure.secrets_file import Secrets, load, load_or_create, set_aside, store
 from ledgerstone.errors import CorruptFile, CorruptRecord, StorageError
 from ledgerstone.sim.clock import VirtualClock
 from ledgerstone.sim.dice import SeededDice
@@ -224,3 +224,28 @@ def test_sealed_secrets_that_were_changed_do_not_open() -> None:
     for length in (0, 31, 59, len(sealed) - 1):
         with pytest.raises(ValueError, match=r"."):
             open_box(seed, sealed[:length], context=b"c")
+
+
+def test_crash_at_any_operation_of_a_replacement_loses_neither_secrets() -> None:
+    base = disk()
+    own, others = made(base, seed=2), made(disk(), seed=3)
+    public_key = public_key_of(own.signing_seed).hex()
+
+    for n in range(1, 40):
+        fs = base.clone()
+        fs.crash_at(n)
+        try:
+            set_aside(fs, PATH, own, public_key=public_key)
+            store(fs, PATH, others)
+        except SimulatedCrash:
+            fs.power_loss("random")
+            found = [
+                load(fs, f"/data/{name}") for name in fs.list_dir("/data") if ".tmp" not in name
+            ]
+            assert own in found, n
+            assert load(fs, PATH) in (None, own, others), n
+        else:
+            assert load(fs, PATH) == others
+            assert load(fs, f"{PATH}.aside-{public_key[:16]}") == own
+            return
+    raise AssertionError("it never came to its end")

@@ -54,6 +54,8 @@ class Erasing(ErasingWork):
     _shared_epoch: int | None = None
     # The journal is not here: another broker leads it, or its end is not committed yet.
     _is_away: bool = False
+    # All records of the journal have been gone through, whatever became of the secrets.
+    _is_read: bool = False
 
     def __post_init__(self) -> None:
         ErasingWork.__post_init__(self)
@@ -63,6 +65,7 @@ class Erasing(ErasingWork):
             fs=self.log_dirs.fs,
             path=lambda: self.keys_path,
             others=self.others,
+            journal=self,
             on_taken=self._secrets_taken,
         )
         self.requests = ErasureRequests(self, self.sharing)
@@ -166,8 +169,26 @@ class Erasing(ErasingWork):
             return
         if journal.leader_epoch != self._shared_epoch:
             self._shared_epoch = journal.leader_epoch
-            self.sharing.held.clear()
+            self.sharing.forget()
         self.sharing.look_now()
+
+    # -- what the journal says of the secrets -------------------------------------------------
+
+    @property
+    def has_read_journal(self) -> bool:
+        return self._is_led_here and self._is_read and not self._is_away
+
+    @property
+    def secrets_name(self) -> str | None:
+        if self.has_read_journal:
+            return self.journal.secrets_name
+        return self.journal.committed_name()
+
+    def may_offer(self, public_key: str) -> bool:
+        if not self.has_read_journal:
+            return False
+        named = self.journal.secrets_name
+        return self.journal.is_empty if named is None else named == public_key
 
     # -- life cycle ---------------------------------------------------------------------------
 
@@ -181,7 +202,7 @@ class Erasing(ErasingWork):
             self._is_away = True
             self.trouble = self.loads = "the journal is not committed to its end yet"
             return
-        self._is_away, self.trouble, self.loads = False, None, None
+        self._is_away, self._is_read, self.trouble, self.loads = False, False, None, None
         self.is_elsewhere = False
         try:
             self._load()
@@ -205,7 +226,7 @@ class Erasing(ErasingWork):
         if leader in (NO_LEADER, self.config.node_id):
             reason = "the journal is offline"
         if not self._is_away or self.trouble != reason:
-            self._is_away, self.loads = True, None
+            self._is_away, self._is_read, self.loads = True, False, None
             self.journal, self.secrets = self.journal.blank(), None
             self.sweeps.forget()
             self.surveys.forget()
@@ -230,6 +251,7 @@ class Erasing(ErasingWork):
         if not is_ours:
             self.journal = self.journal.blank()
             self.journal.load(None)
+        self._is_read = True
         if self.journal.is_empty:
             return
         if secrets is None:

@@ -173,6 +173,18 @@ class ErasureJournal:
             return True
         return partition.log.high_watermark >= partition.log.log_end_offset
 
+    def committed_name(self) -> str | None:
+        """The secrets that the replica here names below its high watermark, read from its log:
+        for a follower, which has replayed nothing."""
+        partition = self.topic.hosted()
+        name: str | None = None
+        for each in () if partition is None else _records(partition.log):
+            if partition is not None and each.offset >= partition.log.high_watermark:
+                break
+            if each.key == SECRETS_KEY:
+                name = _name_in(each.value)
+        return name
+
     @property
     def is_empty(self) -> bool:
         has_mark = self._mark_file.mark is not None

@@ -4,7 +4,8 @@ Grade D. What is told of a scan says which life of the broker made it, on which 
 hosted then; all of that is noted before the scan begins.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from ledgerstone.dataclasses import replace
 from ledgerstone.erasure.erasure import HostedAt, ReplicaScan, ScanProof
@@ -21,6 +22,7 @@ from ledgerstone.errors import InvalidRequest
 from ledgerstone.metadata.image import TopicImage
 from ledgerstone.server.erasing.scans import ScanFailed, ScanResult, files_of
 from ledgerstone.server.erasing.work import ErasingWork
+from ledgerstone.storage.log import PartitionLog
 from ledgerstone.types import TopicPartition
 from ledgerstone.uuid_text import uuid_to_text
 
@@ -77,12 +79,16 @@ def scan_here(
     work: ErasingWork, orders: Sequence[ScanOrder], keys: KeyPrints, on_end: OnScanned
 ) -> None:
     """Every file of every log directory. One scan for each order, in their order."""
+    topics = tuple(dict.fromkeys(each.topic for each in orders))
+    standing = {each: _standing(work, each) for each in topics}
     plan = ResiduePlan(
         log_dirs=tuple(each.path for each in work.log_dirs.everything),
         keys=keys,
+        topics=topics,
+        replicas=tuple(each.log.directory for logs in standing.values() for each in logs.values()),
         bytes_per_second=work.cleaning.settings.bytes_per_second,
     )
-    proofs = {each.topic: proof_of(work, each.topic) for each in orders}
+    proofs = {each: proof_of(work, each.topic, each.topic_id) for each in orders}
     offline = ", ".join(each.path for each in work.log_dirs.offline)
 
     def ended(result: ScanResult) -> None:
@@ -95,34 +101,60 @@ def scan_here(
             scan = result.of_replica(
                 index, topic=order.topic, node_id=work.config.node_id, started_ms=0, ended_ms=0
             )
-            trouble = scan.trouble or _uncommitted(work, order.topic, scan)
+            trouble = scan.trouble or _unsure(work, order.topic, scan, standing[order.topic])
             if offline:
                 trouble = f"log directories are offline: {offline}"
-            scans.append(replace(scan, trouble=trouble, proof=proofs[order.topic]))
+            scans.append(replace(scan, trouble=trouble, proof=proofs[order]))
         on_end(scans)
 
     work.scans.start(plan, ended)
 
 
-def _uncommitted(work: ErasingWork, topic: str, scan: ReplicaScan) -> str | None:
-    """A record above the high watermark may be of a leader that was replaced, and go: until it is
-    committed, its offset does not say that it came after the tombstone."""
-    for span in scan.records:
-        hosted = work.partitions.find(TopicPartition(span.topic, span.partition))
-        if span.topic == topic and (
-            hosted is None or span.last_offset >= hosted.log.high_watermark
-        ):
-            return f"offset {span.last_offset} of {topic}-{span.partition} is not committed here"
+class _Standing(NamedTuple):
+    """A log when the scan began."""
+
+    log: PartitionLog
+    truncations: int
+    has_cut_off: bool
+
+
+def _standing(work: ErasingWork, topic: str) -> dict[int, _Standing]:
+    image = work.image().topics.get(topic)
+    numbers = () if image is None else sorted(image.partitions)
+    hosted = ((each, work.partitions.find(TopicPartition(topic, each))) for each in numbers)
+    return {
+        number: _Standing(each.log, each.log.truncations, each.log.deleted_files.has_cut_off)
+        for number, each in hosted
+        if each is not None
+    }
+
+
+def _unsure(
+    work: ErasingWork, topic: str, scan: ReplicaScan, standing: Mapping[int, _Standing]
+) -> str | None:
+    """Why the offset of a record does not say that it came after the tombstone. One above the high
+    watermark may be of a leader that was replaced, and go. One that was cut off has gone already,
+    and its offset was given again; its file may wait to be unlinked, or was read before."""
+    for span in (each for each in scan.records if each.topic == topic):
+        tp = TopicPartition(topic, span.partition)
+        hosted, before = work.partitions.find(tp), standing.get(span.partition)
+        if hosted is None or before is None or span.last_offset >= hosted.log.high_watermark:
+            return f"offset {span.last_offset} of {tp} is not committed here"
+        log = hosted.log
+        if before.has_cut_off or log is not before.log or log.truncations != before.truncations:
+            return f"{tp} was cut, and what was cut off may be among what the scan has read"
     return None
 
 
-def proof_of(work: ErasingWork, topic: str) -> ScanProof:
+def proof_of(work: ErasingWork, topic: str, topic_id: str) -> ScanProof:
+    """What is hosted under this very id: a topic that was deleted, and perhaps made anew, is hosted
+    by a broker that has not heard of it."""
     incarnation_id, broker_epoch = work.others.identity
     hosted = []
     image = work.image().topics.get(topic)
     for number in () if image is None else sorted(image.partitions):
         partition = work.partitions.find(TopicPartition(topic, number))
-        if partition is not None:
+        if partition is not None and uuid_to_text(partition.topic_id) == topic_id:
             log = partition.log
             hosted.append(
                 HostedAt(

@@ -65,15 +65,15 @@ def supplemented(
     where nothing new is said."""
     from ledgerstone.erasure.supplement_issue import new_words, with_supplement
 
-    assert work.secrets is not None, "erasures without secrets"
-    words = new_words(erasure, evidence, salt=work.secrets.salt)
+    secrets = work.named_secrets()
+    words = new_words(erasure, evidence, salt=secrets.salt)
     if not words:
         return None
     successor = with_supplement(
         work.on_this_clock(erasure),
         words,
         cluster_id=work.log_dirs.metadata.meta.cluster_id or "",
-        signing_seed=work.secrets.signing_seed,
+        signing_seed=secrets.signing_seed,
         now_ms=work.clock.now_ms(),
     )
     made = successor.supplements[-1]
@@ -98,11 +98,10 @@ def with_statements(work: ErasingWork, erasures: Sequence[Erasure]) -> list[Eras
 def _signed(work: ErasingWork, erasure: Erasure, outputs: Sequence[KnownOutput] = ()) -> str:
     from ledgerstone.erasure.receipt_issue import issue
 
-    assert work.secrets is not None, "erasures without secrets"
     receipt = issue(
         erasure,
         cluster_id=work.log_dirs.metadata.meta.cluster_id or "",
-        signing_seed=work.secrets.signing_seed,
+        signing_seed=work.named_secrets().signing_seed,
         now_ms=work.clock.now_ms(),
         outputs=outputs,
     )

@@ -280,9 +280,7 @@ class ErasureRequests:
         if journal.chain is None:
             # Nothing was there to load: this is the first erasure.
             journal.load(journal_key_of(work.secrets.salt))
-        if journal.secrets_name is None:
-            try:
-                journal.name_secrets(public_key)
-            except ChangeInFlight as error:
-                raise NotYet(str(error)) from None
-        return work.secrets
+        try:
+            return work.named_secrets()
+        except ChangeInFlight as error:
+            raise NotYet(str(error)) from None

@@ -19,7 +19,7 @@ from ledgerstone.erasure.facts import SearchOutcome
 from ledgerstone.erasure.forecast import Forecast
 from ledgerstone.erasure.hosting import awaited_replicas
 from ledgerstone.erasure.secrets_file import SECRETS_FILE, Secrets
-from ledgerstone.errors import KafkaError, StorageError
+from ledgerstone.errors import KafkaError, LogStorageError, StorageError
 from ledgerstone.fs import join
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.replication.hosted_partitions import HostedPartitions
@@ -199,6 +199,23 @@ class ErasingWork:
     def keys_path(self) -> str:
         named = self.config.raw.get("ledgerstone.erasure.keys.file")
         return named or join(self.log_dirs.metadata.path, SECRETS_FILE)
+
+    def named_secrets(self) -> Secrets:
+        """Invariant: nothing is signed or printed with secrets that the committed journal does not
+        name, since another leader may have made others meanwhile."""
+        # Imported where it is needed: a broker that erases nothing does without cryptography.
+        from ledgerstone.erasure.sealing import public_key_of
+
+        assert self.secrets is not None, "erasures without secrets"
+        public_key = public_key_of(self.secrets.signing_seed)
+        if self.journal.secrets_name is None:
+            # ChangeInFlight until it is committed.
+            self.journal.name_secrets(public_key)
+        if self.journal.secrets_name != public_key.hex():
+            raise LogStorageError(
+                f"the journal names the secrets {self.journal.secrets_name}, not {public_key.hex()}"
+            )
+        return self.secrets
 
     def keep(self, erasures: Sequence[Erasure]) -> None:
         """Writes successors down; from then on they are true."""

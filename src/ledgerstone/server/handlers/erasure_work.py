@@ -17,7 +17,14 @@ from ledgerstone.errors import InvalidRequest, KafkaError, StorageError
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.erasure_work import ErasureWorkRequest, ErasureWorkResponse
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.erasing.host import WorkRefusal, answer, check_asker, refused, said
+from ledgerstone.server.erasing.host import (
+    WorkRefusal,
+    answer,
+    check_asker,
+    check_leads,
+    refused,
+    said,
+)
 from ledgerstone.server.erasing.work import NotYet
 from ledgerstone.server.http.api import ApiCall
 from ledgerstone.server.http.forwarded import asker_from
@@ -45,7 +52,9 @@ def handle(broker: Broker, request: Request, message: ErasureWorkRequest) -> Ans
             case WorkKind.SECRETS:
                 return said(erasing, encoded(erasing.sharing.status()))
             case WorkKind.GIVE_SECRETS:
-                return said(erasing, encoded(erasing.sharing.take(content)))
+                is_from_leader = check_leads(erasing, message) is None
+                taken = erasing.sharing.take(content, is_from_leader=is_from_leader)
+                return said(erasing, encoded(taken))
             case WorkKind.AUDIT:
                 return _take_lines(broker, request, message.broker_id, content)
         call = ApiCall(broker, _request_of(broker, content), is_routed=False)

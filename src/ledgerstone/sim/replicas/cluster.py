@@ -4,6 +4,7 @@ from typing import Final
 
 from ledgerstone.config.broker_keys import BROKER_KEYS
 from ledgerstone.metadata.image import PartitionImage
+from ledgerstone.server.erasing.journal_topic import JOURNAL
 from ledgerstone.sim.history.operations import ClientHistory, TopicFacts
 from ledgerstone.sim.network import Network, Weather
 from ledgerstone.sim.played import Outcome
@@ -13,6 +14,7 @@ from ledgerstone.sim.replicas.faults import ReplicaFaults, has_failed
 from ledgerstone.sim.replicas.node import CONTROLLER_PORT, ClusterNode
 from ledgerstone.sim.replicas.receipts import ClusterReceipts
 from ledgerstone.sim.replicas.scenario import Config, Scenario
+from ledgerstone.sim.replicas.secrets import check_secrets
 from ledgerstone.sim.replicas.workload import FLOW, LEDGER, TOPIC_SETTINGS, ClusterWorkload
 from ledgerstone.sim.world import Violation, World
 from ledgerstone.types import TopicPartition
@@ -240,6 +242,8 @@ class Cluster:
         compacted = frozenset(name for name in TOPIC_SETTINGS if is_compacted(name))
         image = self.checks.image
         self.receipts.look_again()
+        if JOURNAL not in self.checks.excused:
+            check_secrets(self.nodes, image)
         check_replicas(self.nodes, image, compacted)
         read_logs(self.world, self.history, self.nodes, image)
         jumps = any(fault.kind == "jump" for fault in self.scenario.faults)

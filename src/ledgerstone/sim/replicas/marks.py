@@ -6,6 +6,7 @@ from typing import Final
 EXPECTED: Final = (
     "a batch was given up, unknown",
     "a broker left with leave",
+    "a broker that had made secrets was lost",
     "a commit met UNKNOWN_MEMBER_ID",
     "a commit met REBALANCE_IN_PROGRESS",
     "a disk was full",

@@ -20,6 +20,7 @@ class ClusterReceipts:
         self._nodes = nodes
         self._asked: dict[str, bytes] = {}
         self._erased: dict[str, bytes] = {}
+        self._signers: set[str] = set()
 
     def asked(self, erasure_id: str, key: bytes) -> None:
         self._asked[erasure_id] = key
@@ -48,8 +49,12 @@ class ClusterReceipts:
         verdict = verify(receipt.encode())
         if not verdict.ok:
             raise Violation("ReceiptsVerify", f"{erasure_id}: {verdict.reasons}")
+        content = json.loads(receipt)
+        self._signers.add(content["public_key"])
+        if len(self._signers) > 1:
+            raise Violation("OneSigner", f"{erasure_id}: {', '.join(sorted(self._signers))}")
         # By what was signed: these are not scanned.
-        named = {each["broker_id"] for each in json.loads(receipt)["lost_brokers"]}
+        named = {each["broker_id"] for each in content["lost_brokers"]}
         for node in self._nodes:
             if node.node_id in named and not node.is_up:
                 continue

@@ -15,6 +15,7 @@ SIMPLER: Final = {
     "unclean": (0,),
     "erasures": (0, 1),
     "moves_percent": (0,),
+    "makers_lost": (0, 1),
     "keepers": (0, 1),
     "writers": (0, 1),
     "operations": (0, 1, 2),
@@ -51,6 +52,8 @@ class Config:
     erasures: int = 0
     # How often a host of such a key is down while its partitions move away.
     moves_percent: int = 0
+    # How many brokers that made the secrets of erasures are lost before the journal names them.
+    makers_lost: int = 0
     # Reassignments, elections and deletions of records that an operator asks for.
     operations: int = 2
     batches: int = 12
@@ -131,6 +134,7 @@ def draw_config(seed: int) -> Config:
         unclean=int(dice.chance(20)),
         erasures=dice.pick((0, 0, 1, 2)),
         moves_percent=dice.pick((0, 50, 100)),
+        makers_lost=dice.pick((0, 1, 2)),
     )
 
 

@@ -18,6 +18,7 @@ from ledgerstone.sim.replicas.clients.writer import Patience, Writer
 from ledgerstone.sim.replicas.node import ClusterNode
 from ledgerstone.sim.replicas.receipts import ClusterReceipts
 from ledgerstone.sim.replicas.scenario import Config
+from ledgerstone.sim.replicas.secrets import SecretMakers
 from ledgerstone.sim.world import World
 from ledgerstone.types import TopicPartition
 
@@ -142,14 +143,24 @@ class ClusterWorkload:
         among[reach.name] = Player(reach.gate, script)
 
     def _erase(self, name: str) -> None:
+        config, nodes = self._config, list(self._nodes.values())
+        makers = SecretMakers(
+            self._world,
+            self._network,
+            nodes,
+            lost=config.makers_lost,
+            session_ms=config.session_ms,
+            until_ms=config.fault_ms,
+        )
         eraser = ClusterEraser(
             writer=self._writer(name, SUBJECTS, [BYSTANDER + b" %d" % each for each in range(3)]),
-            nodes=list(self._nodes.values()),
+            nodes=nodes,
             receipts=self._receipts,
+            makers=makers,
             topic=SUBJECTS,
-            erasures=self._config.erasures,
-            moves_percent=self._config.moves_percent,
-            moves_until_ms=self._config.fault_ms,
+            erasures=config.erasures,
+            moves_percent=config.moves_percent,
+            moves_until_ms=config.fault_ms,
         )
         self._play(self._writing, eraser.writer.reach, eraser.script())
 

@@ -10,8 +10,8 @@ import re
 from base64 import b64encode
 from typing import Any, Final
 
-from ledgerstone.dataclasses import dataclass, field
-from ledgerstone.fs import join, parent_of
+from ledgerstone.dataclasses import dataclass
+from ledgerstone.fs import join
 from ledgerstone.metadata.image import PartitionImage
 from ledgerstone.metadata.topic_names import ERASURES
 from ledgerstone.server.broker import Broker
@@ -27,6 +27,7 @@ from ledgerstone.sim.replicas.clients.reach import Reach
 from ledgerstone.sim.replicas.clients.writer import Writer
 from ledgerstone.sim.replicas.node import ClusterNode
 from ledgerstone.sim.replicas.receipts import ClusterReceipts
+from ledgerstone.sim.replicas.secrets import SecretMakers
 from ledgerstone.sim.world import Violation
 from ledgerstone.types import TopicPartition
 
@@ -50,13 +51,13 @@ class ClusterEraser:
     writer: Writer
     nodes: list[ClusterNode]
     receipts: ClusterReceipts
+    makers: SecretMakers
     topic: str
     erasures: int
     # How often a host of the key is down while its partitions move away, and until when.
     moves_percent: int = 0
     moves_until_ms: int = 0
     _tries: int = 0
-    _moved: set[int] = field(default_factory=set)
 
     @property
     def _reach(self) -> Reach:
@@ -64,6 +65,7 @@ class ClusterEraser:
 
     def script(self) -> Script[None]:
         yield Resting(1_000 + self._reach.dice.below(2_000))
+        self.makers.watch()
         done = 0
         while done < self.erasures and not self._is_excused:
             self._tries += 1
@@ -204,27 +206,14 @@ class ClusterEraser:
                 node.fs.remove_dir(directory)
                 node.fs.fsync_dir(DATA)
 
-    def _move_secrets(self, reason: str) -> None:
-        """Two leaders of a journal that was empty each made secrets. An operator does what the
-        broker says: stops the one that is named, and moves its file away."""
-        for node in self.nodes:
-            if f"broker {node.node_id} has other secrets" not in reason:
-                continue
-            path = None if node.broker is None else node.broker.erasing.keys_path
-            if path is not None and node.node_id not in self._moved:
-                self._moved.add(node.node_id)
-                self._reach.world.mark("an operator moved secrets away")
-                node.kill(None, 500)
-                node.fs.unlink(path)
-                node.fs.fsync_dir(parent_of(path))
-
     # -- HTTP -----------------------------------------------------------------------------------
 
     def _call(
         self, method: str, path: str, content: dict[str, object]
     ) -> Script[tuple[int | None, Any]]:
         """Status and content; no status where the answer is lost."""
-        node = self._reach.dice.pick(self.nodes)
+        reachable = self.makers.reachable()
+        node = self._reach.dice.pick(reachable)
         request = HttpRequest(method, f"/api/v1/{path}", {}, {}, json.dumps(content).encode())
         calls: list[ApiCall] = []
         reasons: list[str] = []
@@ -242,12 +231,14 @@ class ClusterEraser:
         while self._reach.world.now_ms < until_ms:
             if not node.is_serving or node.boot != boot:
                 break
+            if len(self.makers.reachable()) < len(reachable):
+                # Whoever was to answer may be cut off.
+                break
             page = node.call(attempt)
             if isinstance(page, Page):
                 return page.status, json.loads(page.body)
             for reason in reasons:
                 self._reach.world.note(f"{self._reach.name} waits: {reason}")
-                self._move_secrets(reason)
             yield Resting(_TRY_MS)
         yield self._reach.rest()
         return None, None
