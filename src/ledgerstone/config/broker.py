@@ -400,7 +400,8 @@ def _advice(config: BrokerConfig) -> Iterator[str]:
             yield f"advertised.listeners: not set, {listener} is advertised as {LOOPBACK}"
         elif listener.name not in told:
             yield f"advertised.listeners: {listener} is not advertised to clients"
-    if config.authorizer_class_name and not config.super_users:
+    open_to_all = config.allow_everyone_if_no_acl_found
+    if config.authorizer_class_name and not config.super_users and not open_to_all:
         yield "super.users: not set, so nobody can give the first right"
     yield from _advice_on_listener_keys(config)
     yield from exposed_listeners(config)

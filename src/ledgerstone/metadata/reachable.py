@@ -32,12 +32,12 @@ def live_brokers(image: MetadataImage, listener: str) -> list[tuple[BrokerImage,
     ]
 
 
-def broker_for_admin(image: MetadataImage, own_id: int) -> int:
-    """Whom clients take for the controller. Any live broker forwards to the real one, whose
-    listeners clients do not know; this broker is as good as another."""
-    if own_id in image.brokers and not image.brokers[own_id].fenced:
-        return own_id
-    return min((each.broker_id for each in image.brokers.values() if not each.fenced), default=-1)
+def broker_for_admin(image: MetadataImage, listener: str, *preferred: int) -> int:
+    """Whom clients take for the controller. Any live broker forwards to the real one, but learns
+    later than that what it has changed there: a client that creates a topic and then asks the same
+    broker for it would find none. So the active controller comes first, where it is a broker."""
+    live = [each.broker_id for each, _ in live_brokers(image, listener)]
+    return next((each for each in preferred if each in live), min(live, default=-1))
 
 
 class PartitionView:

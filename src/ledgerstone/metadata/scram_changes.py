@@ -36,7 +36,8 @@ from ledgerstone.security.scram_keys import (
     credential_of,
 )
 
-_SALT_BYTES: Final = range(8, 257)
+# Clients choose their salts: tools of several use four bytes.
+_SALT_BYTES: Final = range(1, 257)
 _MAX_NAME_BYTES: Final = 1024
 _Change = AlterUserScramCredentialsDeletion | AlterUserScramCredentialsUpsertion
 _Refusal = tuple[ErrorCode, str]
@@ -91,7 +92,7 @@ def _refusal(image: MetadataImage, change: _Change) -> _Refusal | None:
         return bad, "Too few iterations"
     # Differs from Kafka, which stores what nobody could log in with.
     if len(change.salt) not in _SALT_BYTES:
-        return bad, f"The salt has {len(change.salt)} bytes, not 8 to 256"
+        return bad, f"The salt has {len(change.salt)} bytes, not 1 to 256"
     if len(change.salted_password) != mechanism.digest_bytes:
         size = len(change.salted_password)
         return bad, f"The salted password has {size} bytes, not {mechanism.digest_bytes}"

@@ -274,6 +274,15 @@ def test_advertised_listeners_are_what_clients_are_told() -> None:
     assert loaded.warnings == (warning,)
 
 
+def test_an_authorizer_needs_someone_who_gives_the_first_right() -> None:
+    name = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    authorizer = f"authorizer.class.name={name}"
+    open_to_all = "allow.everyone.if.no.acl.found=true"
+
+    assert "super.users: not set" in load_broker_config(overrides=[authorizer]).warnings[0]
+    assert load_broker_config(overrides=[authorizer, open_to_all]).warnings == ()
+
+
 @pytest.mark.parametrize(
     ("overrides", "reason"),
     [

@@ -49,16 +49,20 @@ def test_live_brokers_have_the_address_of_the_clients_listener() -> None:
 
 
 @pytest.mark.parametrize(
-    ("own_id", "expected"), [(2, 2), (3, 1), (9, 1)], ids=["live", "fenced", "not registered"]
+    ("active_id", "own_id", "expected"),
+    [(2, 5, 2), (3, 5, 5), (4, 5, 5), (-1, 5, 5), (9, 9, 1), (3, 3, 1)],
+    ids=["active", "active is fenced", "active is elsewhere", "election", "no brokers", "fenced"],
 )
-def test_clients_send_admin_requests_to_a_live_broker(own_id: int, expected: int) -> None:
-    image = image_of(broker(2), broker(1), broker(3, fenced=True))
+def test_clients_send_admin_requests_to_the_active_controller_if_they_can(
+    active_id: int, own_id: int, expected: int
+) -> None:
+    brokers = [broker(5), broker(2), broker(1), broker(3, fenced=True), broker(4, INSIDE)]
 
-    assert broker_for_admin(image, own_id) == expected
+    assert broker_for_admin(image_of(*brokers), "OUTSIDE", active_id, own_id) == expected
 
 
 def test_without_a_live_broker_there_is_no_one_to_send_admin_requests_to() -> None:
-    assert broker_for_admin(image_of(broker(1, fenced=True)), 1) == -1
+    assert broker_for_admin(image_of(broker(1, fenced=True)), "INSIDE", 1, 1) == -1
 
 
 @pytest.mark.parametrize(

@@ -481,6 +481,8 @@ def test_leader_that_has_not_heard_of_the_partition_is_asked_again_soon(
         pauses.append(due_ms - bench.now_ms)
         bench.now_ms = due_ms
     assert pauses == [31, 62, 125, 250, 500, 1000, 1000]
+    # Nobody wants to read of every new topic; of one that is not led after a second, yes.
+    assert bench.notes == [(FetchNoteKind.DELAYED, TP)] * 2
 
     bench.run(1)
     bench.follow(1)

@@ -87,9 +87,14 @@ def log_in(client: Client, login: ClientLogin, version: int = 2) -> SaslAuthenti
     return last
 
 
-def add_user(machine: InProcess, name: str, password: str, mechanism: ScramMechanism) -> None:
+def add_user(
+    machine: InProcess,
+    name: str,
+    password: str,
+    mechanism: ScramMechanism,
+    salt: bytes = b"salt" * 4,
+) -> None:
     """As an admin who is logged in does it."""
-    salt = b"salt" * 4
     salted = salt_password(mechanism, password.encode(), salt, 4096)
     upsertion = AlterUserScramCredentialsUpsertion(name, mechanism, 4096, salt, salted)
     admin = connect(machine)

@@ -116,6 +116,14 @@ def test_scram_login_proves_both_sides(client: Client, mechanism: ScramMechanism
     assert principal_of(client) == Principal("User", "carol")
 
 
+def test_user_of_a_client_that_salts_with_few_bytes_can_log_in(client: Client) -> None:
+    add_user(client.machine, "carol", "pencil", ScramMechanism.SCRAM_SHA_256, salt=b"salt")
+
+    log_in(client, scram("carol", "pencil"))
+
+    assert principal_of(client) == Principal("User", "carol")
+
+
 def test_frames_may_be_large_after_the_login_and_not_before(client: Client) -> None:
     reader = client.machine.broker.peers.by_number[client.number].wire.reader
     before = reader.max_bytes

@@ -218,7 +218,8 @@ class ReplicaFetcher:
             # The leader knows a newer epoch than we do. Metadata will tell us.
             self._fail(followed, outcome, f"leader epoch {followed.leader_epoch} is over")
         else:
-            self._delay(followed, now_ms, outcome, f"the leader answered error {code}")
+            reason = f"the leader answered error {code}"
+            self._delay(followed, now_ms, outcome, reason, may_be_early=True)
 
     def _take(
         self, followed: FollowedPartition, data: FetchPartitionResponse, outcome: FetchOutcome
@@ -318,9 +319,14 @@ class ReplicaFetcher:
         outcome: FetchOutcome,
         reason: str,
         error: Exception | None = None,
+        *,
+        may_be_early: bool = False,
     ) -> None:
         pause_ms = followed.take_pause_ms(self._settings.backoff_ms)
         self._places.delay(followed, now_ms, pause_ms)
+        if may_be_early and pause_ms < self._settings.backoff_ms:
+            # Every new topic has followers that ask before their leader knows it: no line for that.
+            return
         note = FetchNote(FetchNoteKind.DELAYED, followed.topic_partition, reason, error)
         outcome.notes.append(note)
 

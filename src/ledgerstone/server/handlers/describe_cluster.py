@@ -67,16 +67,18 @@ def _controllers(broker: Broker, request: Request) -> DescribeClusterResponse:
 def _brokers(
     broker: Broker, request: Request, message: DescribeClusterRequest
 ) -> DescribeClusterResponse:
-    image = broker.image
+    image, listener = broker.image, request.session.listener
     return DescribeClusterResponse(
         cluster_id=image.cluster_id,
-        controller_id=broker_for_admin(image, broker.config.node_id),
+        controller_id=broker_for_admin(
+            image, listener, broker.controller_link.controller_id, broker.config.node_id
+        ),
         brokers=[
             DescribeClusterBroker(
                 each.broker_id, endpoint.host, endpoint.port, each.rack, each.fenced
             )
             for each in image.brokers.values()
             if message.include_fenced_brokers or not each.fenced
-            if (endpoint := endpoint_of(each, request.session.listener)) is not None
+            if (endpoint := endpoint_of(each, listener)) is not None
         ],
     )

@@ -57,7 +57,8 @@ def handle(broker: Broker, request: Request, message: MetadataRequest) -> Answer
 def _response(broker: Broker, request: Request, message: MetadataRequest) -> MetadataResponse:
     image, version = broker.image, request.api_version
     names_listener = version >= _FIRST_VERSION_WITH_LISTENER_NOT_FOUND
-    view = PartitionView(image, request.session.listener, names_listener=names_listener)
+    listener = request.session.listener
+    view = PartitionView(image, listener, names_listener=names_listener)
     if wants_all(request, message):
         topics = [_describe(view, request, topic) for topic in image.topics.values()]
     else:
@@ -68,10 +69,12 @@ def _response(broker: Broker, request: Request, message: MetadataRequest) -> Met
     response = MetadataResponse(
         brokers=[
             MetadataBroker(each.broker_id, endpoint.host, endpoint.port, rack=each.rack)
-            for each, endpoint in live_brokers(image, request.session.listener)
+            for each, endpoint in live_brokers(image, listener)
         ],
         cluster_id=image.cluster_id,
-        controller_id=broker_for_admin(image, broker.config.node_id),
+        controller_id=broker_for_admin(
+            image, listener, broker.controller_link.controller_id, broker.config.node_id
+        ),
         topics=topics,
     )
     if message.include_topic_authorized_operations:
