@@ -12,6 +12,7 @@ TARGETS = (
     "delta",
     "postgres",
     "duckdb",
+    "iceberg",
     "sql-sqlite",
     pytest.param("sql-postgres", marks=pytest.mark.slow),
     pytest.param("sql-mariadb", marks=pytest.mark.slow),

@@ -42,6 +42,7 @@ class TargetType(Enum):
     SQL = "sql"
     DELTA = "delta"
     PARQUET = "parquet"
+    ICEBERG = "iceberg"
 
     @property
     def has_connection(self) -> bool:
@@ -107,8 +108,9 @@ class Target:
     name: str  # of the table, where the location holds several
     deletes: Deletes
     keep_bytes: bool  # also keep key and value as they were, in _key and _value
-    buckets: int  # Delta and Parquet: at most so many files; small tables have fewer
-    retention_ms: int  # Delta: how long files of past versions are kept
+    buckets: int  # Delta, Iceberg and Parquet: at most so many files; small tables have fewer
+    retention_ms: int  # Delta and Iceberg: how long files of past versions are kept
+    catalog: Mapping[str, str]  # Iceberg: properties by pyiceberg's names; may hold a password
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,7 +63,7 @@ _SOURCE: Final = (
     ),
     *("on_missed_tombstones", "fail_on_data_loss"),
 )
-_TABLE: Final = ("type", "name", "deletes", "keep_bytes", "buckets", "retention")
+_TABLE: Final = ("type", "name", "deletes", "keep_bytes", "buckets", "retention", "catalog")
 
 
 def read_definition(content: object, *, read_text: ReadText) -> Pipeline:
@@ -215,15 +215,28 @@ def _target(top: Section, name: str) -> Target:
         keep_bytes=section.flag("keep_bytes", default=False),
         buckets=section.count("buckets", DEFAULT_BUCKETS),
         retention_ms=_duration(section, "retention", DEFAULT_RETENTION_MS),
+        catalog=_catalog(section, kind),
     )
     if target.buckets > 4096:
         raise section.refuse("buckets", "at most 4096")
-    if section.get("retention") is not None and kind is not TargetType.DELTA:
-        raise section.refuse("retention", "is for delta; other tables keep no past versions")
+    has_versions = kind in (TargetType.DELTA, TargetType.ICEBERG)
+    if section.get("retention") is not None and not has_versions:
+        raise section.refuse("retention", "is for delta and iceberg; others keep no past versions")
     if target.keep_bytes and target.deletes is Deletes.HISTORY:
         raise section.refuse("keep_bytes", "not allowed for a history, which keeps every version")
     _check_name(section.key("name"), target.name)
     return target
+
+
+def _catalog(section: Section, kind: TargetType) -> dict[str, str]:
+    content = section.get("catalog")
+    if content is None:
+        return {}
+    if kind is not TargetType.ICEBERG:
+        raise section.refuse("catalog", "is for iceberg")
+    if not isinstance(content, Mapping) or not all(isinstance(each, str) for each in content):
+        raise section.refuse("catalog", "expected properties of a catalog, by pyiceberg's names")
+    return {name: str(value) for name, value in content.items()}
 
 
 def _check_columns(pipeline: Pipeline) -> None:

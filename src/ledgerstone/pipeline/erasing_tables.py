@@ -26,6 +26,7 @@ from ledgerstone.pipeline.erasing_files import (
 from ledgerstone.pipeline.erasing_key import WantedKey, is_row_of
 from ledgerstone.pipeline.layout import layout_of
 from ledgerstone.pipeline.tables.file_area import STAGING, FileArea
+from ledgerstone.pipeline.tables.opening import open_target
 from ledgerstone.pipeline.tables.sql import quoted, staged_prefix
 from ledgerstone.pipeline.tables.sqlite_files import to_sqlite
 
@@ -51,7 +52,7 @@ def search_table(pipeline: Pipeline, wanted: WantedKey) -> Finding:
             from ledgerstone.pipeline.erasing_duckdb import search_duckdb
 
             return search_duckdb(target, wanted, output)
-        case TargetType.DELTA | TargetType.PARQUET:
+        case TargetType.DELTA | TargetType.PARQUET | TargetType.ICEBERG:
             if "://" in target.location:
                 evidence = "files that are not on this machine are not looked at"
                 return Finding(output=output, verdict=FileVerdict.UNKNOWN, evidence=evidence)
@@ -86,6 +87,8 @@ def purge_table(pipeline: Pipeline, wanted: WantedKey) -> None:
             _purge_delta(target, wanted)
         case TargetType.PARQUET:
             _purge_parquet(pipeline, wanted)
+        case TargetType.ICEBERG:
+            _purge_iceberg(pipeline, wanted)
 
 
 def output_name(target: Target) -> str:
@@ -277,3 +280,19 @@ def _purge_parquet(pipeline: Pipeline, wanted: WantedKey) -> None:
     if Path(target.location).is_dir():
         table.prepare()
         table.drop_rows(lambda rows: is_row_of(rows, wanted))
+
+
+# -- Iceberg ----------------------------------------------------------------------------------
+
+
+def _purge_iceberg(pipeline: Pipeline, wanted: WantedKey) -> None:
+    """Past snapshots go with the files that only they have; manifests hold no values."""
+    from ledgerstone.pipeline.tables.iceberg import IcebergTable
+
+    if not Path(pipeline.target.location).is_dir():
+        return
+    with closing(open_target(pipeline)) as table:
+        assert isinstance(table, IcebergTable), "another target's table"
+        table.prepare()
+        table.drop_rows(lambda rows: is_row_of(rows, wanted))
+        table.forget_past()

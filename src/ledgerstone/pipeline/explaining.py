@@ -27,6 +27,8 @@ _TARGETS = {
     "transaction of the database.",
     TargetType.DELTA: "Each micro-batch is one Delta commit, with the positions in it. Deleted "
     "rows stay in older versions for table.retention.",
+    TargetType.ICEBERG: "Each micro-batch is one Iceberg commit, with the positions in it. Deleted "
+    "rows stay in older snapshots for table.retention.",
     TargetType.PARQUET: "Each micro-batch rewrites the files it touches and replaces the manifest; "
     "files of older versions are removed at once.",
 }

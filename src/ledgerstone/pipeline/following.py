@@ -83,4 +83,8 @@ def how_to_begin_anew(pipeline: Pipeline) -> str:
             away = f"drop table {target.name}"
         case TargetType.DELTA | TargetType.PARQUET:
             away = f"remove the directory {target.location}"
+        case TargetType.ICEBERG:
+            away = f"remove the directory {target.location}"
+            if target.catalog:
+                away = f"drop table {target.name} in the catalog and {away}"
     return f"To start over, {away}, or name another table in the definition, and run again"

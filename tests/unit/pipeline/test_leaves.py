@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import ClassVar
 
@@ -12,8 +13,10 @@ import pytest
 from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyiceberg.catalog import load_catalog
 
 from ledgerstone.pipeline.definition import Deletes
+from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import layout_of
 from ledgerstone.pipeline.tables import leaves
 from ledgerstone.pipeline.tables.leaves import (
@@ -118,7 +121,7 @@ def test_large_batch_is_divided_among_tasks_and_every_part_of_a_file_is_written(
     assert len(list((tmp_path / "table").glob("part-*"))) <= 4
 
 
-@pytest.mark.parametrize("target", ["parquet", "delta"])
+@pytest.mark.parametrize("target", ["parquet", "delta", "iceberg"])
 @pytest.mark.parametrize("deletes", ["hard", "soft", "history"])
 def test_table_whose_files_split_follows_the_topic(
     target: str, deletes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -141,7 +144,7 @@ def test_table_whose_files_split_follows_the_topic(
     assert not list((tmp_path / "table").rglob("*.arrow"))
 
 
-@pytest.mark.parametrize("target", ["parquet", "delta"])
+@pytest.mark.parametrize("target", ["parquet", "delta", "iceberg"])
 def test_few_changes_rewrite_only_the_files_that_hold_their_keys(
     target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,6 +219,54 @@ def test_hash_is_that_of_the_key_alone() -> None:
 
     assert first == second
     assert pc.count_distinct(pa.array(HASHES)).as_py() == len(HASHES)
+
+
+def test_past_snapshots_of_iceberg_go_after_the_retention_with_their_files(tmp_path: Path) -> None:
+    kept = text_pipeline("iceberg", str(tmp_path / "table"))
+    gone = text_pipeline("iceberg", str(tmp_path / "table"), retention="0s")
+    records = [Record(0, at, b"k%d" % at, b"v", 1) for at in range(3)]
+    with closing(open_target(kept)) as table:
+        table.prepare()
+        for each in records:
+            table.apply(changes_of(kept, [each]), {0: each.offset + 1})
+        orphan = tmp_path / f"table/data/part-00001-{'0' * 32}.parquet"
+        orphan.write_bytes(b"of a run that died")
+        table.tidy()
+        before = sorted((tmp_path / "table/data").iterdir())
+    with closing(open_target(gone)) as table:
+        table.prepare()
+        table.tidy()
+        after = sorted((tmp_path / "table/data").iterdir())
+        rows = table_rows(table.rows())
+    catalog = load_catalog(
+        "ledgerstone", type="sql", uri=f"sqlite:///{tmp_path / 'table/catalog.db'}"
+    )
+    read = catalog.load_table("default.people").scan().to_arrow()
+    catalog.close()
+
+    assert (len(before), len(after)) == (4, 1)
+    assert rows == expected_rows(records, Deletes.HARD)
+    # As somebody else reads it, by the name mapping.
+    assert sorted(read["id"].to_pylist()) == ["k0", "k1", "k2"]
+
+
+def test_file_in_an_iceberg_table_that_is_not_ours_is_refused(tmp_path: Path) -> None:
+    pipeline = text_pipeline("iceberg", str(tmp_path / "table"))
+    with closing(open_target(pipeline)) as table:
+        table.prepare()
+        table.apply(changes_of(pipeline, [Record(0, 0, b"k", b"v", 1)]), {0: 1})
+        rows = next(table.rows())
+    catalog = load_catalog(
+        "ledgerstone", type="sql", uri=f"sqlite:///{tmp_path / 'table/catalog.db'}"
+    )
+    catalog.load_table("default.people").append(rows)
+    catalog.close()
+
+    with (
+        closing(open_target(pipeline)) as table,
+        pytest.raises(PipelineError, match="which no pipeline wrote"),
+    ):
+        list(table.rows())
 
 
 def test_files_of_past_versions_go_after_the_retention_by_themselves(tmp_path: Path) -> None:

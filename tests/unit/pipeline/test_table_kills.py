@@ -17,6 +17,8 @@ TABLES: dict[str, dict[str, Any]] = {
     "delta": {"buckets": 2},
     "postgres": {},
     "duckdb": {},
+    "iceberg": {"buckets": 2},
+    "sql-sqlite": {},
 }
 
 

@@ -219,6 +219,7 @@ def test_positions_of_a_table_that_is_not_there_are_none(target: str, location: 
         ("postgres", "psycopg", "lake"),
         ("duckdb", "duckdb", "duckdb"),
         ("sql-sqlite", "sqlalchemy", "sql"),
+        ("iceberg", "pyiceberg", "iceberg"),
     ],
 )
 def test_driver_that_is_not_installed_is_named(

@@ -13,11 +13,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 from deltalake import DeltaTable
+from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, CommitProperties, Transaction
 
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import Layout
+from ledgerstone.pipeline.tables.evolution import as_noted, evolution, type_names
 from ledgerstone.pipeline.tables.file_area import FileArea
 from ledgerstone.pipeline.tables.group_merging import SwappedFiles
 from ledgerstone.pipeline.tables.leaf_table import LeafTable
@@ -32,6 +34,9 @@ _MAX_PARTITIONS: Final = 100_000
 _BUCKETS: Final = "ledgerstone.buckets"  # of tables whose number of files was fixed
 _TOPIC: Final = "ledgerstone.topic"
 _TOPIC_ID: Final = "ledgerstone.topic.id"
+_COLUMNS: Final = "ledgerstone.columns"
+# Of a definition, for types of Delta that may become wider.
+_WORDS: Final = {"integer": "int32", "long": "int64"}
 _HOUR_MS: Final = 3_600_000
 DEFAULT_RETENTION_MS: Final = 7 * 24 * _HOUR_MS
 
@@ -72,21 +77,55 @@ class DeltaTarget(LeafTable):
                 self._uri,
                 self._schema,
                 partition_by=[BUCKET],
+                configuration={_COLUMNS: json.dumps(type_names(self._layout))},
                 raise_if_key_not_exists=False,
             )
         table = self._current()
-        found = [field.name for field in table.schema().fields]
-        if found != self._schema.names:
-            raise PipelineError(
-                f"the Delta table {self._uri} has columns {', '.join(found)}, "
-                f"and the definition says {', '.join(self._schema.names)}"
-            )
         if table.metadata().configuration.get(_BUCKETS, "1") != "1":
             raise PipelineError(
                 f"the Delta table {self._uri} has a fixed number of buckets, as tables of an "
                 "earlier version had. Remove the directory and run again"
             )
+        self._evolve()
         self.drop_staged()
+
+    def _evolve(self) -> None:
+        """A new column is a commit of the log alone. For a wider type all files are written again:
+        few readers know a table whose files have another type than its schema."""
+        table, wanted = self._current(), type_names(self._layout)
+        said = table.metadata().configuration.get(_COLUMNS)
+        noted = {} if said is None else json.loads(said)
+        has, wants = _kinds(table.schema()), _kinds(DeltaSchema.from_arrow(self._schema))
+        others = {
+            name: _WORDS.get(kind, kind) for name, kind in has.items() if kind != wants.get(name)
+        }
+        place = f"the Delta table {self._uri}"
+        change = evolution(place, as_noted(has, noted, self._layout, others), self._layout)
+        if noted == wanted:
+            return
+        try:
+            if change.added:
+                fields = [self._schema.field(name) for name in change.added]
+                table.alter.add_columns(DeltaSchema.from_arrow(pa.schema(fields)).fields)
+            if change.widened:
+                # Without a filter it replaces all files, and the schema with them.
+                self._current().create_write_transaction(
+                    [_add(each) for each in self._written_anew()],
+                    mode="overwrite",
+                    schema=self._ordered(),
+                    partition_by=[BUCKET],
+                )
+            # Crash here: the next prepare finds the columns there, and notes them.
+            told = {_COLUMNS: json.dumps(wanted)}
+            self._current().alter.set_table_properties(told, raise_if_not_exists=False)
+        except (DeltaError, OSError) as error:
+            self._table = None
+            raise PipelineError(f"{place}: {error}") from error
+
+    def _ordered(self) -> pa.Schema:
+        """As the table has it: a column that came in addition is the last."""
+        names = [each.name for each in self._current().schema().fields]
+        return pa.schema([self._schema.field(name) for name in names])
 
     def _current(self) -> DeltaTable:
         if self._table is None:
@@ -139,7 +178,7 @@ class DeltaTarget(LeafTable):
     def _swap(self, swapped: SwappedFiles, positions: Mapping[int, int]) -> int:
         commit = self._commit(positions)
         try:
-            _swap(self._current(), swapped.replaced, swapped.written, self._schema, commit)
+            _swap(self._current(), swapped.replaced, swapped.written, self._ordered(), commit)
             return int(self._current().version())
         except (DeltaError, OSError) as error:
             self._table = None
@@ -168,6 +207,11 @@ class DeltaTarget(LeafTable):
 
     def close(self) -> None:
         self._table = None
+
+
+def _kinds(schema: DeltaSchema) -> dict[str, str]:
+    kinds = {each.name: json.loads(each.type.to_json()) for each in schema.fields}
+    return {name: str(kind) for name, kind in kinds.items() if name != BUCKET}
 
 
 def _swap(

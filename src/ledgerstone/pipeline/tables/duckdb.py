@@ -18,6 +18,7 @@ from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import Layout
 from ledgerstone.pipeline.tables import sql
 from ledgerstone.pipeline.tables.duckdb_file import asked, columns_of, opened_file, transaction
+from ledgerstone.pipeline.tables.evolution import as_noted, evolution, type_names
 from ledgerstone.pipeline.tables.file_area import STAGING, FileArea
 from ledgerstone.pipeline.tables.file_staging import FileStage, new_file_stage
 from ledgerstone.pipeline.tables.leaves import Incoming
@@ -62,20 +63,42 @@ class DuckdbTable(TableTarget):
                 f"CREATE TABLE IF NOT EXISTS main.{sql.TOPICS_TABLE} (table_name VARCHAR NOT NULL, "
                 "topic VARCHAR NOT NULL, topic_id VARCHAR NOT NULL)"
             )
+            db.execute(
+                f"CREATE TABLE IF NOT EXISTS main.{sql.COLUMNS_TABLE} (table_name VARCHAR "
+                "NOT NULL, column_name VARCHAR NOT NULL, type VARCHAR NOT NULL)"
+            )
             if not columns_of(db, self._name):
                 self._create(db, types)
-            found = list(columns_of(db, self._name))
-        if found != list(types):
-            raise PipelineError(
-                f"table {self._name} in {self._path} has columns {', '.join(found)}, "
-                f"and the definition says {', '.join(types)}"
-            )
+            self._evolve(db, types)
         self.drop_staged()
+
+    def _evolve(self, db: "duckdb.DuckDBPyConnection", types: Mapping[str, str]) -> None:
+        noted = dict(
+            db.execute(
+                f"SELECT column_name, type FROM main.{sql.COLUMNS_TABLE} WHERE table_name = ?",
+                (self._name,),
+            ).fetchall()
+        )
+        found = as_noted(columns_of(db, self._name), noted, self._layout)
+        change = evolution(f"table {self._name} in {self._path}", found, self._layout)
+        wanted = type_names(self._layout)
+        if noted == wanted:
+            return
+        with transaction(db):
+            for name in change.added:
+                db.execute(sql.add_column(self._table, name, types[name]))
+            for each in change.widened:
+                db.execute(sql.widen_column(self._table, each.name, types[each.name]))
+            db.execute(f"DELETE FROM main.{sql.COLUMNS_TABLE} WHERE table_name = ?", (self._name,))
+            db.executemany(
+                f"INSERT INTO main.{sql.COLUMNS_TABLE} VALUES (?, ?, ?)",
+                [(self._name, *each) for each in wanted.items()],
+            )
 
     def _create(self, db: "duckdb.DuckDBPyConnection", types: Mapping[str, str]) -> None:
         """A dropped table starts over, whatever else is left of it."""
         with transaction(db):
-            for each in (sql.POSITIONS_TABLE, sql.TOPICS_TABLE):
+            for each in sql.NOTES:
                 db.execute(f"DELETE FROM main.{each} WHERE table_name = ?", (self._name,))
             db.execute(sql.create_table(self._table, self._layout, types, has_unique_rows=False))
 

@@ -180,8 +180,16 @@ def read_files(area: FileArea, held: Sequence[LeafFile], schema: pa.Schema) -> p
     tables = [schema.empty_table()]
     for file in held:
         source = pa.BufferReader(area.read(file.path, file.digest))
-        tables.append(pq.read_table(source, columns=schema.names).cast(schema))
+        tables.append(as_table(pq.read_table(source), schema))
     return pa.concat_tables(tables)
+
+
+def as_table(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows that were written when the table had fewer columns, or narrower ones."""
+    for name in schema.names:
+        if name not in rows.column_names:
+            rows = rows.append_column(name, pa.nulls(rows.num_rows, schema.field(name).type))
+    return rows.select(schema.names).cast(schema)
 
 
 def _write(rows: pa.Table, top: int, job: GroupJob) -> list[LeafFile]:

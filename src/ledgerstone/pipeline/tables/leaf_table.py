@@ -101,5 +101,15 @@ class LeafTable(TableTarget):
             nothing = Applied(upserts=0, deletes=0)
             self._swap(SwappedFiles(tuple(replaced), tuple(written), nothing), {})
 
+    def _written_anew(self) -> list[LeafFile]:
+        """Every file, with the columns of the layout; the commit is still to come."""
+        jobs = [(self._area, file, self._layout, self._directory) for file in self._files()]
+        return [file for done in self._executors.run(write_anew, jobs) for file in done]
+
     def drop_staged(self) -> None:
         self._area.drop(STAGING)
+
+
+def write_anew(job: tuple[FileArea, LeafFile, Layout, str]) -> list[LeafFile]:
+    area, file, layout, directory = job
+    return write_leaf(area, read_leaf(area, [file], layout), file.leaf, directory)

@@ -15,6 +15,7 @@ _DRIVERS = {
     TargetType.DELTA: ("deltalake", "lake"),
     TargetType.DUCKDB: ("duckdb", "duckdb"),
     TargetType.SQL: ("sqlalchemy", "sql"),
+    TargetType.ICEBERG: ("pyiceberg", "iceberg"),
 }
 
 
@@ -93,6 +94,19 @@ def open_target(pipeline: Pipeline, *, spark: object = None) -> TableTarget:
                 pipeline.name,
                 topic,
                 layout,
+                buckets=target.buckets,
+                retention_ms=target.retention_ms,
+                executors=executors,
+            )
+        case TargetType.ICEBERG:
+            from ledgerstone.pipeline.tables.iceberg import IcebergTable
+
+            return IcebergTable(
+                target.location,
+                target.name,
+                topic,
+                layout,
+                catalog=target.catalog,
                 buckets=target.buckets,
                 retention_ms=target.retention_ms,
                 executors=executors,

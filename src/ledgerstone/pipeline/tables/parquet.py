@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import Layout
+from ledgerstone.pipeline.tables.evolution import evolution, type_names
 from ledgerstone.pipeline.tables.file_area import FileArea
 from ledgerstone.pipeline.tables.group_merging import SwappedFiles, read_leaf
 from ledgerstone.pipeline.tables.leaf_table import LeafTable
@@ -46,7 +47,6 @@ class ParquetTable(LeafTable):
     def prepare(self) -> None:
         self._path.mkdir(parents=True, exist_ok=True)
         if not (self._path / MANIFEST).exists():
-            columns = {name: kind.value for name, kind in self._layout.types.items()}
             self._commit(
                 {
                     "format": VERSION,
@@ -54,26 +54,30 @@ class ParquetTable(LeafTable):
                     "topic": self._topic,
                     "deletes": self._layout.deletes.value,
                     "keys": list(self._layout.key_names),
-                    "columns": columns,
+                    "columns": type_names(self._layout),
                     "positions": {},
                     "files": [],
                 }
             )
-        self._check(self.manifest())
+        self._evolve(self.manifest())
         self.drop_staged()
         self._drop_leftovers()
 
-    def _check(self, manifest: Mapping[str, Any]) -> None:
-        columns = {name: kind.value for name, kind in self._layout.types.items()}
+    def _evolve(self, manifest: Mapping[str, Any]) -> None:
+        """Only the manifest: files say what they hold, and the rest of a row is null."""
+        change = evolution(str(self._path), manifest["columns"], self._layout)
         # Which topics a table of several has is what `following` checks.
         topic = self._topic if self._layout.has_topic else manifest["topic"]
-        said = (topic, manifest["columns"], manifest["deletes"])
-        if said != (self._topic, columns, self._layout.deletes.value):
+        said = (topic, manifest["deletes"])
+        if said != (self._topic, self._layout.deletes.value):
             raise PipelineError(
-                f"{self._path} holds a table of topic {said[0]} with columns "
-                f"{', '.join(said[1])} ({said[2]}), and the definition says {self._topic}, "
-                f"{', '.join(columns)} ({self._layout.deletes.value})"
+                f"{self._path} holds a table of topic {said[0]} ({said[1]}), and the definition "
+                f"says {self._topic} ({self._layout.deletes.value})"
             )
+        if not change.is_none:
+            version = int(manifest["version"]) + 1
+            columns = type_names(self._layout)
+            self._commit({**manifest, "version": version, "columns": columns})
 
     def manifest(self) -> dict[str, Any]:
         try:

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from ledgerstone.pipeline.column_types import AnyType, ColumnType, arrow_type, postgres_type
 from ledgerstone.pipeline.definition import Deletes
-from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import Layout
 from ledgerstone.pipeline.tables import sql
+from ledgerstone.pipeline.tables.evolution import as_noted, evolution, type_names
 from ledgerstone.pipeline.tables.leaves import Incoming
 from ledgerstone.pipeline.tables.merge_text import MergeText
 from ledgerstone.pipeline.tables.postgres_copy import staged_type
@@ -35,6 +35,7 @@ from ledgerstone.pipeline.tables.target import (
 )
 
 _ROWS_AT_ONCE: Final = 1 << 14
+_LONG_WORDS: Final = {"timestamptz": "timestamp with time zone", "time": "time without time zone"}
 
 
 class PostgresTable(TableTarget):
@@ -62,19 +63,50 @@ class PostgresTable(TableTarget):
                 f"CREATE TABLE IF NOT EXISTS {sql.TOPICS_TABLE} (table_name text PRIMARY KEY, "
                 "topic text NOT NULL, topic_id text NOT NULL)"
             )
+            self._db.execute(
+                f"CREATE TABLE IF NOT EXISTS {sql.COLUMNS_TABLE} (table_name text NOT NULL, "
+                "column_name text NOT NULL, type text NOT NULL, "
+                "PRIMARY KEY (table_name, column_name))"
+            )
             self._create_if_missing()
-            found = self._db.execute(
-                "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass "
-                "AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
-                (self._table,),
-            )
-            columns = [row[0] for row in found]
-        if columns != list(self._types):
-            raise PipelineError(
-                f"table {self._name} has columns {', '.join(columns)}, "
-                f"and the definition says {', '.join(self._types)}"
-            )
+            self._evolve()
         self.drop_staged()
+
+    def _columns(self) -> dict[str, str]:
+        """With their types, as PostgreSQL has them."""
+        found = self._db.execute(
+            "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
+            "WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
+            (self._table,),
+        )
+        return dict(found.fetchall())
+
+    def _evolve(self) -> None:
+        noted = dict(
+            self._db.execute(
+                f"SELECT column_name, type FROM {sql.COLUMNS_TABLE} WHERE table_name = %s",
+                (self._name,),
+            ).fetchall()
+        )
+        columns = self._columns()
+        words = {name: _LONG_WORDS.get(word, word) for name, word in self._types.items()}
+        others = {name: word for name, word in columns.items() if word != words.get(name)}
+        found = as_noted(columns, noted, self._layout, others)
+        change = evolution(f"table {self._name}", found, self._layout)
+        wanted = type_names(self._layout)
+        if noted == wanted:
+            return
+        texts = [sql.add_column(self._table, name, self._types[name]) for name in change.added]
+        for each in change.widened:
+            texts.append(sql.widen_column(self._table, each.name, self._types[each.name]))
+        with self._db.transaction(), self._db.cursor() as cursor:
+            for text in texts:
+                cursor.execute(encoded(text))
+            cursor.executemany(
+                f"INSERT INTO {sql.COLUMNS_TABLE} VALUES (%s, %s, %s) ON CONFLICT "
+                "(table_name, column_name) DO UPDATE SET type = excluded.type",
+                [(self._name, *each) for each in wanted.items()],
+            )
 
     def _create_if_missing(self) -> None:
         """A dropped table starts over, whatever else is left of it."""
@@ -82,7 +114,7 @@ class PostgresTable(TableTarget):
         if is_there == (True,):
             return
         with self._db.transaction():
-            for each in (sql.POSITIONS_TABLE, sql.TOPICS_TABLE):
+            for each in sql.NOTES:
                 self._db.execute(f"DELETE FROM {each} WHERE table_name = %s", (self._name,))
             self._db.execute(encoded(sql.create_table(self._table, self._layout, self._types)))
 

@@ -16,6 +16,8 @@ from ledgerstone.pipeline.layout import (
 
 POSITIONS_TABLE = "ledgerstone_positions"
 TOPICS_TABLE = "ledgerstone_topics"
+COLUMNS_TABLE = "ledgerstone_columns"
+NOTES = (POSITIONS_TABLE, TOPICS_TABLE, COLUMNS_TABLE)
 
 
 def staged_prefix(table: str) -> str:
@@ -64,6 +66,15 @@ def create_table(
     if has_unique_rows:
         columns.append(f"PRIMARY KEY ({names(layout.row_identity)})")
     return f"CREATE TABLE IF NOT EXISTS {table} ({', '.join(columns)}){suffix}"
+
+
+def add_column(table: str, name: str, kind: str) -> str:
+    return f"ALTER TABLE {table} ADD COLUMN {quoted(name)} {kind}"
+
+
+def widen_column(table: str, name: str, kind: str) -> str:
+    """As PostgreSQL and DuckDB say it."""
+    return f"ALTER TABLE {table} ALTER COLUMN {quoted(name)} TYPE {kind}"
 
 
 def close_versions(table: str, staged: str, layout: Layout) -> str:

@@ -8,12 +8,13 @@ import uuid
 from typing import Final
 
 import pyarrow as pa
-from sqlalchemy import Connection, Engine, MetaData, Table, insert, inspect, text
+from sqlalchemy import Connection, Engine, MetaData, Table, insert, inspect
 
 from ledgerstone.dataclasses import dataclass
 from ledgerstone.pipeline.layout import DELETED
 from ledgerstone.pipeline.tables.sql import staged_prefix
-from ledgerstone.pipeline.tables.sql_columns import MYSQL, SqlShape
+from ledgerstone.pipeline.tables.sql_alter import analyze
+from ledgerstone.pipeline.tables.sql_columns import SqlShape
 from ledgerstone.pipeline.tables.sql_engine import connected, engine_of
 from ledgerstone.pipeline.tables.target import Staged, counted
 
@@ -88,24 +89,6 @@ class InsertSink:
     def abandon(self) -> None:
         if self._engine is not None:
             self._engine.dispose()
-
-
-def analyze(db: Connection, table: Table) -> None:
-    name = db.dialect.identifier_preparer.format_table(table)
-    if db.dialect.name in MYSQL:
-        db.execute(text(f"ANALYZE TABLE {name}"))
-    elif db.dialect.name == "postgresql":
-        db.execute(text(f"ANALYZE {name}"))
-
-
-def write_anew(db: Connection, table: Table) -> None:
-    name = db.dialect.identifier_preparer.format_table(table)
-    if db.dialect.name in MYSQL:
-        db.execute(text(f"OPTIMIZE TABLE {name}"))
-    elif db.dialect.name == "postgresql":
-        db.execute(text(f"VACUUM FULL {name}"))
-    elif db.dialect.name == "sqlite":
-        db.execute(text("VACUUM"))
 
 
 def staged_names(db: Connection, table: str, schema: str | None) -> list[str]:

@@ -27,17 +27,22 @@ from sqlalchemy.sql.elements import quoted_name
 
 from ledgerstone.pipeline.column_types import arrow_type
 from ledgerstone.pipeline.definition import Deletes
-from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import Layout
 from ledgerstone.pipeline.tables import sql
+from ledgerstone.pipeline.tables.evolution import as_noted, evolution, is_wider, type_names
 from ledgerstone.pipeline.tables.leaves import Incoming
+from ledgerstone.pipeline.tables.sql_alter import (
+    WIDENED_DIALECTS,
+    add_column,
+    widen_column,
+    write_anew,
+)
 from ledgerstone.pipeline.tables.sql_columns import MYSQL, SqlShape
 from ledgerstone.pipeline.tables.sql_engine import connected, engine_of, said_of
 from ledgerstone.pipeline.tables.sql_staging import (
     SqlStage,
     drop_staged_tables,
     staged_names,
-    write_anew,
 )
 from ledgerstone.pipeline.tables.sql_statements import SqlStatements
 from ledgerstone.pipeline.tables.target import (
@@ -71,9 +76,9 @@ class SqlTable(TableTarget):
         dialect = self._engine.dialect
         self._shape = SqlShape(dialect=dialect.name, collation=_collation(dialect), layout=layout)
         self._table = self._shape.table(self._bare_name, self._schema)
-        self._positions, self._topics = self._notes()
+        self._positions, self._topics, self._columns = self._notes()
 
-    def _notes(self) -> tuple[Table, Table]:
+    def _notes(self) -> tuple[Table, Table, Table]:
         about, text = MetaData(), self._shape.text
         engine: dict[str, Any] = {"mysql_engine": "InnoDB", "mariadb_engine": "InnoDB"}
         positions = Table(
@@ -98,33 +103,60 @@ class SqlTable(TableTarget):
             Column("topic_id", text(_ID_CHARACTERS), nullable=False),
             **engine,
         )
-        return positions, topics
+        columns = Table(
+            sql.COLUMNS_TABLE,
+            about,
+            Column("table_name", text(_NAME_CHARACTERS), primary_key=True),
+            Column("column_name", text(_NAME_CHARACTERS), primary_key=True),
+            Column("type", text(_NAME_CHARACTERS), nullable=False),
+            **engine,
+        )
+        return positions, topics, columns
 
     def _connected(self) -> Any:  # noqa: ANN401 - a context of a connection
         return connected(self._engine, self._name)
 
     def prepare(self) -> None:
         with self._connected() as db:
-            self._positions.create(db, checkfirst=True)
-            self._topics.create(db, checkfirst=True)
+            for each in (self._positions, self._topics, self._columns):
+                each.create(db, checkfirst=True)
         if not self.is_there():
             self._create()
-        with self._connected() as db:
-            found = [
-                each["name"] for each in inspect(db).get_columns(self._bare_name, self._schema)
-            ]
-        if found != list(self._layout.types):
-            raise PipelineError(
-                f"table {self._name} has columns {', '.join(found)}, "
-                f"and the definition says {', '.join(self._layout.types)}"
-            )
+        self._evolve()
         self.drop_staged()
+
+    def _evolve(self) -> None:
+        """A database that commits at every change of a schema may die before the types are noted:
+        then the columns are there already, and a type becomes what it is once more."""
+        noted_in, wanted = self._columns.c, type_names(self._layout)
+        with self._connected() as db:
+            known = select(noted_in.column_name, noted_in.type)
+            rows = db.execute(known.where(noted_in.table_name == self._name))
+            noted = {each.column_name: each.type for each in rows}
+            there = inspect(db).get_columns(self._bare_name, self._schema)
+        found = as_noted([each["name"] for each in there], noted, self._layout)
+        is_known = self._shape.dialect in WIDENED_DIALECTS
+        widens = is_wider if is_known else lambda _, __: False
+        change = evolution(f"table {self._name}", found, self._layout, widens=widens)
+        if noted == wanted:
+            return
+        with self._connected() as db:
+            for name in change.added:
+                add_column(db, self._table.c[name])
+            for each in change.widened:
+                widen_column(db, self._table.c[each.name], each)
+            db.execute(delete(self._columns).where(noted_in.table_name == self._name))
+            rows_of = [
+                {"table_name": self._name, "column_name": name, "type": kind}
+                for name, kind in wanted.items()
+            ]
+            db.execute(insert(self._columns), rows_of)
 
     def _create(self) -> None:
         """A dropped table starts over, whatever else is left of it. Positions go first: MySQL
         commits them when it creates the table."""
         with self._connected() as db:
-            for each in (self._positions, self._topics):
+            for each in (self._positions, self._topics, self._columns):
                 db.execute(delete(each).where(each.c.table_name == self._name))
             self._table.create(db)
 

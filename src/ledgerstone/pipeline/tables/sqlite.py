@@ -29,6 +29,7 @@ from ledgerstone.pipeline.layout import (
     Layout,
 )
 from ledgerstone.pipeline.tables import sql
+from ledgerstone.pipeline.tables.evolution import as_noted, evolution, in_sqlite, type_names
 from ledgerstone.pipeline.tables.file_area import STAGING, FileArea
 from ledgerstone.pipeline.tables.group_merging import group_count
 from ledgerstone.pipeline.tables.leaves import Incoming
@@ -100,25 +101,53 @@ class SqliteTable(TableTarget):
             f"CREATE TABLE IF NOT EXISTS main.{sql.TOPICS_TABLE} (table_name TEXT PRIMARY KEY, "
             "topic TEXT NOT NULL, topic_id TEXT NOT NULL) STRICT"
         )
+        self._db.execute(
+            f"CREATE TABLE IF NOT EXISTS main.{sql.COLUMNS_TABLE} (table_name TEXT NOT NULL, "
+            "column_name TEXT NOT NULL, type TEXT NOT NULL, "
+            "PRIMARY KEY (table_name, column_name)) STRICT"
+        )
         if not self._columns():
             self._create(types)
-        found = self._columns()
-        if found != list(types):
-            raise PipelineError(
-                f"table {self._name} in {self._path} has columns {', '.join(found)}, "
-                f"and the definition says {', '.join(types)}"
-            )
+        self._evolve(types)
         self.drop_staged()
+
+    def _evolve(self, types: Mapping[str, str]) -> None:
+        noted = dict(
+            self._db.execute(
+                f"SELECT column_name, type FROM main.{sql.COLUMNS_TABLE} WHERE table_name = ?",
+                (self._name,),
+            )
+        )
+        columns = self._columns()
+        others = {name: word for name, word in columns.items() if word != types.get(name)}
+        found = as_noted(columns, noted, self._layout, others)
+        change = evolution(f"table {self._name} in {self._path}", found, self._layout)
+        wanted = type_names(self._layout)
+        if noted == wanted:
+            return
+        with self._transaction():
+            for name in change.added:
+                self._db.execute(sql.add_column(self._table, name, types[name]))
+            for each in change.widened:
+                place, scratch = sql.quoted(each.name), sql.quoted("_ledgerstone_wider")
+                for text in in_sqlite(each, self._table, place, types[each.name], scratch):
+                    self._db.execute(text)
+            self._db.executemany(
+                f"INSERT OR REPLACE INTO main.{sql.COLUMNS_TABLE} VALUES (?, ?, ?)",
+                [(self._name, *each) for each in wanted.items()],
+            )
 
     def _create(self, types: Mapping[str, str]) -> None:
         """A dropped table starts over, whatever else is left of it."""
         with self._transaction():
-            for each in (sql.POSITIONS_TABLE, sql.TOPICS_TABLE):
+            for each in sql.NOTES:
                 self._db.execute(f"DELETE FROM main.{each} WHERE table_name = ?", (self._name,))
             self._db.execute(sql.create_table(self._table, self._layout, types, " STRICT"))
 
-    def _columns(self) -> list[str]:
-        return [row[1] for row in self._db.execute(f"PRAGMA main.table_info({self._quoted})")]
+    def _columns(self) -> dict[str, str]:
+        """With their types, as SQLite has them."""
+        found = self._db.execute(f"PRAGMA main.table_info({self._quoted})")
+        return {row[1]: row[2] for row in found}
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
