@@ -23,19 +23,19 @@ from tests.kit.table_model import (
     changes_of,
     positions_after,
 )
+from tests.kit.table_targets import TARGETS, table_at
 
 
 def pipeline_of(
     target: str, location: str, topics: object, deletes: str = "hard", **more: Any
 ) -> Pipeline:
-    where = "connection" if target == "postgres" else "path"
     content = {
         "name": "all",
         "source": {"topics": topics},
         "key": {"format": "string", "column": "id"},
         "value": {"format": "string", "column": "said"},
-        "table": {"type": target, where: location, "deletes": deletes},
-        "work": f"{location}-work" if target != "postgres" else "unused",
+        "table": table_at(target, location, deletes=deletes),
+        "work": "unused" if "://" in location else f"{location}-work",
         **more,
     }
     return define(content, directory=Path())
@@ -64,12 +64,10 @@ def rows_of(table: TableTarget) -> list[tuple[str, str, str]]:
     return sorted((row["_topic"], row["id"], row["said"]) for row in found)
 
 
-@pytest.mark.parametrize("target", ["sqlite", "parquet", "delta", "postgres"])
+@pytest.mark.parametrize("target", TARGETS)
 def test_key_of_two_topics_has_two_rows_and_positions_are_those_of_the_topic(
-    target: str, request: pytest.FixtureRequest, tmp_path: Path
+    target: str, location: str
 ) -> None:
-    is_postgres = target == "postgres"
-    location = str(request.getfixturevalue("postgres") if is_postgres else tmp_path / "table")
     pipeline = pipeline_of(target, location, ["a", "b"])
 
     with opened(pipeline) as ((a, in_a), (b, in_b)):
