@@ -300,15 +300,11 @@ def parked_produce_ignores_leadership(patch: Patch) -> None:
     def attempt(
         broker: Any, request: Any, response: Any, waiting: Any, time_is_up: bool
     ) -> Any | None:
-        for place, (required, answer) in list(waiting.items()):
-            partition = broker.partitions.find(place)
-            if partition is None:
-                answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-                del waiting[place]
-            elif partition.log.high_watermark >= required:
+        for place, awaited in list(waiting.items()):
+            if awaited.has_come():
                 del waiting[place]
             elif time_is_up:
-                answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+                awaited.answer.error_code = ErrorCode.REQUEST_TIMED_OUT
         return response if time_is_up or not waiting else None
 
     patch.setattr(produce_answers, "_attempt", attempt)
