@@ -411,7 +411,9 @@ def followers_commit_what_they_have(patch: Patch) -> None:
 
 
 def a_delay_never_ends(patch: Patch) -> None:
+    """Nor is it due: a moment that is always past would be ticked at for ever."""
     patch.setattr(FetchPlaces, "end_delays", lambda self, now_ms: None)
+    patch.setattr(FetchPlaces, "delayed_until_ms", property(lambda self: None))
 
 
 def high_watermark_is_not_told(patch: Patch) -> None:
