@@ -300,15 +300,11 @@ def parked_produce_ignores_leadership(patch: Patch) -> None:
     def attempt(
         broker: Any, request: Any, response: Any, waiting: Any, time_is_up: bool
     ) -> Any | None:
-        for place, (required, answer) in list(waiting.items()):
-            partition = broker.partitions.find(place)
-            if partition is None:
-                answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-                del waiting[place]
-            elif partition.log.high_watermark >= required:
+        for place, awaited in list(waiting.items()):
+            if awaited.has_come():
                 del waiting[place]
             elif time_is_up:
-                answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+                awaited.answer.error_code = ErrorCode.REQUEST_TIMED_OUT
         return response if time_is_up or not waiting else None
 
     patch.setattr(produce_answers, "_attempt", attempt)
@@ -415,7 +411,9 @@ def followers_commit_what_they_have(patch: Patch) -> None:
 
 
 def a_delay_never_ends(patch: Patch) -> None:
+    """Nor is it due: a moment that is always past would be ticked at for ever."""
     patch.setattr(FetchPlaces, "end_delays", lambda self, now_ms: None)
+    patch.setattr(FetchPlaces, "delayed_until_ms", property(lambda self: None))
 
 
 def high_watermark_is_not_told(patch: Patch) -> None:

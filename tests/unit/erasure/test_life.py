@@ -15,6 +15,7 @@ from ledgerstone.erasure.erasure import (
     PartitionEnd,
     RecordSpan,
     ScanOutcome,
+    ScanProof,
     Stage,
     Tombstone,
 )
@@ -413,6 +414,15 @@ def test_topic_that_came_back_under_its_name_is_another_topic() -> None:
 
     assert isinstance(found, Advance)
     assert found.erasure.elsewhere == (span,)
+
+
+def test_broker_that_still_hosts_a_deleted_topic_proves_nothing() -> None:
+    """It has not heard of the deletion: its records would pass for those of another topic."""
+    span = RecordSpan("customers", 0, 0, 0, 1)
+    hosting = scan(records=(span,), proof=ScanProof("i", 4, ("d",), (), 1))
+    facts = Facts(topic_exists=False, node_ids=[1], scans=[hosting])
+
+    assert step(Stage.UNLINKED, facts) == ScanStep((1,))
 
 
 def evidence(outcome: ScanOutcome, *, verifier: str = "lake") -> Evidence:
