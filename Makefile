@@ -3,6 +3,9 @@
 
 PY := .venv/bin/python
 JOBS ?= 2
+# Tests wait as well as compute: for elections, for sessions that end, for timers of clients.
+# One worker more than cores works while they do.
+WORKERS ?= $(shell expr $(JOBS) + 1)
 
 # Compiles kernels that were edited since set-up, so that no test has to.
 WARM := from ledgerstone.records.kernels import load; load(print)
@@ -32,7 +35,7 @@ demo: ## turn a git history into a topic and a table, compact it, erase a key
 
 test: setup ## run the test suite, without the slow sweeps and without Kafka
 	@$(PY) -c '$(WARM)'
-	@$(PY) -m pytest -q -n $(JOBS) --max-worker-restart 0 -m "not slow and not kafka"
+	@$(PY) -m pytest -q -n $(WORKERS) --max-worker-restart 0 -m "not slow and not kafka"
 
 check: setup ## check format, lint, types, import contracts, house rules
 	@.venv/bin/ruff format --check --quiet . || { echo "formatting differs: make fmt"; exit 1; }

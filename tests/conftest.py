@@ -9,7 +9,7 @@ import os
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 import pytest
@@ -40,13 +40,16 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 # Collecting the tests makes half a million objects and no garbage. They live as long as the worker,
 # so nobody looks at them again: a full collection takes 0.3 s with them and nothing without, and
 # tests that make much garbage or ask for a collection would pay that each time.
-gc.disable()
-
-
-def pytest_collection_finish() -> None:
-    gc.collect()
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    gc.disable()
+    try:
+        found = yield
+        gc.collect()
+        gc.freeze()
+    finally:
+        gc.enable()
+    return found
 
 
 # What one worker runs together, by the start of the path.

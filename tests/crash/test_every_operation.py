@@ -125,9 +125,10 @@ def test_power_loss_at_any_operation_keeps_every_promise_whatever_was_saved(name
 
 
 def test_a_swap_is_settled_even_if_settling_it_is_interrupted() -> None:
-    cases = sweep_twice(with_keys_to_clean(), swap_two, [KILLED])
+    """At some operations; the slow sweep below dies at each of them."""
+    cases = sweep_twice(with_keys_to_clean(), swap_two, [KILLED], step=5)
 
-    assert cases > 100
+    assert cases > 20
 
 
 @pytest.mark.slow

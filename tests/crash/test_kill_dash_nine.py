@@ -99,8 +99,8 @@ def kill_many_times(path: str, kills: int) -> None:
         end_offset = reached
 
 
-def test_ten_kills_lose_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    kill_many_times(str(tmp_path / "data"), 10)
+def test_four_kills_lose_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    kill_many_times(str(tmp_path / "data"), 4)
 
 
 @pytest.mark.slow

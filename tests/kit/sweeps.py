@@ -71,10 +71,11 @@ def in_turn(ways: list[Death], n: int, count: int) -> list[Death]:
     return [ways[(n * count + i) % len(ways)] for i in range(count)]
 
 
-def sweep_twice(prepared: Machine, work: Work, ways: list[Death]) -> int:
-    """Dies in the work, and again at each operation of the start that follows."""
+def sweep_twice(prepared: Machine, work: Work, ways: list[Death], *, step: int = 1) -> int:
+    """Dies in the work, at each or every `step`th operation, and again at each of the start that
+    follows."""
     cases = 0
-    for n in rehearse(prepared, work)[1]:
+    for n in rehearse(prepared, work)[1][::step]:
         for way in ways:
             dead = prepared.fork(f"{way.name}/{n}")
             die(dead, work, n, way)

@@ -17,6 +17,7 @@ from ledgerstone.client.admin import NewTopic, create_topic, delete_topic
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.cluster import Endpoint
 from ledgerstone.client.producer import NewRecord, Producer, ProducerConfig
+from tests.kit.both_brokers import create_topic_and_wait
 from tests.kit.broker import BrokerProcess
 
 _HERE = Path(__file__).parent
@@ -83,7 +84,7 @@ def topics_of(client: Client) -> MakeTopic:
         name = f"{stem}-{next(_NUMBERS)}"
         settings = {key.replace("_", "."): value for key, value in configs.items()}
         topic = NewTopic(name=name, partitions=partitions, replication_factor=1, configs=settings)
-        create_topic(client, topic)
+        create_topic_and_wait(client, topic)
         return name
 
     return make

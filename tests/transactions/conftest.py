@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ledgerstone.client.admin import NewTopic, create_topic
+from ledgerstone.client.admin import NewTopic
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.cluster import Endpoint
-from tests.kit.both_brokers import BOTH_BROKERS, running_broker
+from tests.kit.both_brokers import BOTH_BROKERS, create_topic_and_wait, running_broker
 
 _NUMBERS = itertools.count()
 
@@ -52,7 +52,7 @@ def make_topic(client: Client, new_name: NewName) -> MakeTopic:
     def make(stem: str = "topic", *, partitions: int = 1) -> str:
         name = new_name(stem)
         topic = NewTopic(name=name, partitions=partitions, replication_factor=1, configs={})
-        create_topic(client, topic)
+        create_topic_and_wait(client, topic)
         return name
 
     return make

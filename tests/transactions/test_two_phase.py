@@ -20,6 +20,7 @@ from ledgerstone.spark.producing import BatchProducer
 from ledgerstone.spark.two_phase import (
     Standing,
     TaskTransaction,
+    abort_alone,
     abort_batch,
     commit_batch,
     decide,
@@ -128,6 +129,21 @@ def test_task_killed_while_it_writes(query: Query, again: Query) -> None:
     again.run(0)
 
     again.assert_once(0)
+
+
+def test_write_that_failed_and_is_never_run_again_leaves_nothing_open(query: Query) -> None:
+    told = query.run_task(0, 0)
+    still_runs = query.attempt(0, 1)
+    assert still_runs.begin() is Standing.OPEN
+    query.write(still_runs, 0, 1)
+
+    assert told is not None
+    abort_alone(query.client, query.query_id, {0: told}, silent=[1, 2])
+
+    # Its transactions would stay open for ten minutes.
+    assert committed(query.client, query.topic) == []
+    with pytest.raises(TransactionError):
+        still_runs.prepare()
 
 
 def test_task_killed_after_it_prepared(query: Query, again: Query) -> None:

@@ -33,6 +33,7 @@ from ledgerstone.spark.producing import BatchProducer
 from ledgerstone.spark.two_phase import (
     Standing,
     TaskTransaction,
+    abort_alone,
     abort_batch,
     commit_alone,
     commit_batch,
@@ -80,10 +81,21 @@ class BatchSink(DataSourceArrowWriter):
             self._forget(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        is_alone = self.write_options.part_of is None
         if self.write_options.exactly_once:
-            abort_tasks(self.write_options, messages)
-        if self.write_options.part_of is None:
+            if is_alone:
+                self._abort_alone(messages)
+            else:
+                abort_tasks(self.write_options, messages)
+        if is_alone:
             self._forget(messages)
+
+    def _abort_alone(self, messages: list[WriterCommitMessage | None]) -> None:
+        told = [each for each in messages if isinstance(each, TaskWritten)]
+        heard = {each.task.partition_id for each in told}
+        silent = [number for number in range(len(messages)) if number not in heard]
+        with connect(self.write_options.connection) as client:
+            abort_alone(client, self.part_of.app_id, _prepared_by(told), silent)
 
     def _forget(self, messages: list[WriterCommitMessage | None]) -> None:
         """A finished write is never resumed; its notes can be deleted."""

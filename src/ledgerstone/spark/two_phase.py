@@ -11,7 +11,7 @@ committed before; if not, its task writes it again. docs/adr/0009 has the failur
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Final
 
@@ -31,6 +31,7 @@ from ledgerstone.spark.decision import (
     decision_group,
     decoded,
     encoded,
+    transactional_id,
 )
 from ledgerstone.spark.errors import WriteFailed
 from ledgerstone.types import TopicPartition
@@ -214,6 +215,24 @@ def decide(
     return mine
 
 
+def abort_alone(
+    client: Client, query_id: str, mine: Mapping[int, Prepared], silent: Sequence[int]
+) -> None:
+    """For a write that is never run again, so that no later attempt would abort what is open.
+
+    `silent` are the tasks that told nothing: they failed, or Spark let them go on although their
+    job had failed. Taking over their ids aborts what they have written so far, and fences them.
+    """
+    _abort(client, mine.values())
+    for partition_id in silent:
+        try:
+            ProducerTransactions(client, transactional_id(query_id, partition_id)).start()
+        except LedgerstoneError as error:
+            # Of the job's failure Spark tells the cause, not this. What is open times out.
+            logger.warning("%s, task %d: not fenced: %s", query_id, partition_id, error)
+            return
+
+
 def abort_batch(
     client: Client,
     query_id: str,
@@ -224,8 +243,12 @@ def abort_batch(
 ) -> None:
     """Spark calls this after a failed commit, too: then the batch may be decided."""
     if mine and read_decision(client, query_id, at).batch_id < batch_id:
-        for each in mine.values():
-            try:
-                end_prepared(client, each, commit=False)
-            except TransactionError as error:
-                logger.warning("%s: not aborted: %s", each, error)
+        _abort(client, mine.values())
+
+
+def _abort(client: Client, prepared: Iterable[Prepared]) -> None:
+    for each in prepared:
+        try:
+            end_prepared(client, each, commit=False)
+        except TransactionError as error:
+            logger.warning("%s: not aborted: %s", each, error)
