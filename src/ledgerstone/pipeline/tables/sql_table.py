@@ -18,9 +18,11 @@ from sqlalchemy import (
     MetaData,
     Table,
     delete,
+    false,
     func,
     insert,
     inspect,
+    literal_column,
     select,
 )
 from sqlalchemy.sql.elements import quoted_name
@@ -133,8 +135,10 @@ class SqlTable(TableTarget):
             known = select(noted_in.column_name, noted_in.type)
             rows = db.execute(known.where(noted_in.table_name == self._name))
             noted = {each.column_name: each.type for each in rows}
-            there = inspect(db).get_columns(self._bare_name, self._schema)
-        found = as_noted([each["name"] for each in there], noted, self._layout)
+            # Asked for like this, because SQLAlchemy parses what MySQL says of a table by lines,
+            # and a name may have some.
+            nothing = select(literal_column("*")).select_from(self._table).where(false())
+            found = as_noted(db.execute(nothing).keys(), noted, self._layout)
         is_known = self._shape.dialect in WIDENED_DIALECTS
         widens = is_wider if is_known else lambda _, __: False
         change = evolution(f"table {self._name}", found, self._layout, widens=widens)
