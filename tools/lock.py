@@ -45,7 +45,8 @@ def main() -> int:
         print(f"lock: needs Python 3.11, found {sys.version.split()[0]}: make clean, then")
         print("      make setup PYTHON=python3.11")
         return 1
-    extras = ("--extra", "dev", "--extra", "spark", "--extra", "lake")
+    named = ("dev", "spark", "lake", "duckdb", "iceberg", "sql")
+    extras = tuple(word for name in named for word in ("--extra", name))
     resolve("dev.txt", *extras, "--all-build-deps")
     pinned = ("--constraint", "requirements/dev.txt")
     resolve("base.txt", *pinned)

@@ -8,7 +8,6 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,10 +20,11 @@ from ledgerstone.pipeline.definition_files import load_definition
 from ledgerstone.pipeline.shapes import spark_environment
 from ledgerstone.pipeline.status import STATUS_FILE, read_json
 from ledgerstone.pipeline.tables.opening import open_target
+from tests.kit.table_targets import place_of, table_at
 from tests.spark.conftest import Produce
 
 KILLS = int(os.environ.get("LEDGERSTONE_DRIVER_KILLS", "20"))
-SINKS = ("sqlite", "parquet", "delta", "postgres")
+SINKS = ("sqlite", "parquet", "delta", "postgres", "duckdb", "iceberg", "sql-sqlite")
 RECORDS_PER_TURN = 400
 KEYS = 60
 # In the environment of every process that a pipeline starts.
@@ -33,11 +33,8 @@ PYTHON_WORKER = b"pyspark.worker"
 
 
 @pytest.fixture(params=SINKS)
-def table(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
-    if request.param == "postgres":
-        yield {"type": "postgres", "connection": request.getfixturevalue("postgres")}
-    else:
-        yield {"type": request.param, "path": "table", "buckets": 2}
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
+    return table_at(request.param, place_of(request.param, request, tmp_path), buckets=2)
 
 
 @dataclass(slots=True, kw_only=True)

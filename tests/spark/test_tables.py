@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from ledgerstone.spark.errors import DataLoss
 from ledgerstone.types import TopicPartition
 from tests.kit.broker import BrokerProcess
 from tests.kit.postgres import postgres, postgres_server  # noqa: F401 - fixtures
+from tests.kit.table_targets import place_of, table_at
 from tests.spark.conftest import MakeTopic, Produce, Recreate
 
 Define = Callable[..., Pipeline]
@@ -90,15 +91,14 @@ def person(topic: str, key: str, name: str | None, age: int = 1, at_ms: int = 10
         "sqlite",
         "postgres",
         "delta",
-        pytest.param("parquet", marks=pytest.mark.slow),
+        *(
+            pytest.param(each, marks=pytest.mark.slow)
+            for each in ("parquet", "duckdb", "iceberg", "sql-sqlite")
+        ),
     ]
 )
-def table(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
-    kind = request.param
-    if kind == "postgres":
-        yield {"type": kind, "connection": request.getfixturevalue("postgres")}
-    else:
-        yield {"type": kind, "path": "table"}
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
+    return table_at(request.param, place_of(request.param, request, tmp_path))
 
 
 def test_table_follows_a_topic_over_two_runs(

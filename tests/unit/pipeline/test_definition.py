@@ -122,6 +122,10 @@ def test_python_definition_is_a_mapping_named_pipeline(tmp_path: Path) -> None:
         ({"spark": {"spark.master": "x"}}, "spark.spark.master: 'x': use the key master"),
         ({"spark": {"spark.x": [1]}}, "text, a number, true or false"),
         ({"source__max_bytes_per_batch": 5}, "source.max_bytes_per_batch: 5"),
+        ({"table__catalog": {"type": "rest"}}, "table.catalog: .*: is for iceberg"),
+        ({"table__retention": "1d"}, "is for delta and iceberg"),
+        ({"table": {"type": "iceberg", "path": "t", "catalog": "x"}}, "table.catalog: 'x'"),
+        ({"table": {"type": "sql", "path": "t"}}, "table.path: 't': unknown key"),
     ],
 )
 def test_definition_is_refused_with_the_key_to_blame(changes: dict[str, Any], message: str) -> None:

@@ -46,8 +46,9 @@ def is_refused(target: str, name: str) -> bool:
 def test_hostile_keys_columns_and_values_come_back_as_they_were(target: str, location: str) -> None:
     names = [name for name in NAMES if not is_refused(target, name)]
     if target == "sql-mariadb":
-        # It refuses these itself.
+        # The server refuses the first two, and we the third.
         names = [name for name in names if not name.endswith(" ") and max(name) <= "\uffff"]
+        names = [name for name in names if "%" not in name]
     pipeline = pipeline_with(target, location, dict.fromkeys(names, "string"))
     value = {name: f"of {name}" for name in names}
     records = [
@@ -68,7 +69,7 @@ def test_hostile_keys_columns_and_values_come_back_as_they_were(target: str, loc
     rows = [row for piece in table.rows() for row in piece.to_pylist()]
     table.close()
 
-    assert len(names) == {"delta": 21, "sql-mariadb": 38}.get(target, 40)
+    assert len(names) == {"delta": 21, "sql-mariadb": 35}.get(target, 40)
     assert sorted(row["id"] for row in rows) == sorted(NAMES[1::2])
     for row in rows:
         assert {name: row[name] for name in names} == {**value, names[0]: row["id"]}

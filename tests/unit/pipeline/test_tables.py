@@ -4,6 +4,7 @@ import json
 import random
 import shutil
 import sqlite3
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -18,8 +19,12 @@ from sqlalchemy.pool import NullPool
 
 from ledgerstone.pipeline.changes import one_per_key
 from ledgerstone.pipeline.definition import Deletes, Pipeline, TargetType
+from ledgerstone.pipeline.erasing_files import FileVerdict
+from ledgerstone.pipeline.erasing_key import wanted_key
+from ledgerstone.pipeline.erasing_tables import purge_table, search_table
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import layout_of
+from ledgerstone.pipeline.tables import sql_statements
 from ledgerstone.pipeline.tables.opening import check_drivers, open_target, positions_of
 from ledgerstone.pipeline.tables.sqlite import SqliteTable
 from ledgerstone.pipeline.tables.target import Followed, TableTarget
@@ -303,6 +308,82 @@ def test_table_with_other_columns_is_refused(target: str, location: str) -> None
         opened(pipeline_of(target, location, "soft")),
     ):
         pass
+
+
+@pytest.mark.parametrize("deletes", [each.value for each in Deletes])
+def test_database_without_an_upsert_that_we_know_deletes_and_inserts(
+    deletes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The statements for any dialect, on SQLite."""
+    monkeypatch.setattr(sql_statements, "_ON_CONFLICT", {})
+    pipeline = pipeline_of("sql-sqlite", f"sqlite:///{tmp_path / 'db'}", deletes)
+    records = story(7)
+
+    with opened(pipeline) as table:
+        for start in range(0, len(records), 31):
+            apply(pipeline, table, records[start : start + 31])
+        found = table_rows(table.rows())
+
+    assert found == expected_rows(records, Deletes(deletes))
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("sqlite://", "sqlite needs a file"),
+        ("not a url", "no URL as SQLAlchemy has it"),
+        ("nothing://u:secret@h/d", "NoSuchModuleError"),
+    ],
+)
+def test_url_that_leads_nowhere_is_refused_and_not_shown(url: str, said: str) -> None:
+    with pytest.raises(PipelineError, match=said) as refused:
+        open_target(pipeline_of("sql-sqlite", url))
+
+    assert "secret" not in str(refused.value)
+
+
+def test_duckdb_file_is_free_for_others_between_batches(tmp_path: Path) -> None:
+    pipeline = pipeline_of("duckdb", str(tmp_path / "db"))
+    reading = (
+        "import duckdb, sys; "
+        "print(duckdb.connect(sys.argv[1]).sql('SELECT id, said FROM people').fetchall())"
+    )
+
+    with opened(pipeline) as table:
+        apply(pipeline, table, [Record(0, 0, b"a", b"1", 9)])
+        other = subprocess.run(
+            [sys.executable, "-c", reading, pipeline.target.location],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        apply(pipeline, table, [Record(0, 1, b"b", b"1", 9)])
+        rows = table_rows(table.rows())
+
+    assert "[('a', '1')]" in other.stdout
+    assert [row[0] for row in rows] == ["a", "b"]
+
+
+@pytest.mark.parametrize("target", ["duckdb", "iceberg"])
+def test_deleted_row_is_in_the_files_until_it_is_purged(target: str, location: str) -> None:
+    pipeline = pipeline_of(target, location)
+    key = b"someone@example.com"
+    with opened(pipeline) as table:
+        apply(pipeline, table, [Record(0, 0, key, b"1", 9), Record(0, 1, b"other", b"1", 9)])
+        apply(pipeline, table, [Record(0, 2, key, None, 9)])
+    wanted = wanted_key(pipeline.key, key)
+
+    first = search_table(pipeline, wanted)
+    purge_table(pipeline, wanted)
+    second = search_table(pipeline, wanted)
+
+    with opened(pipeline) as table:
+        assert ([row[0] for row in table_rows(table.rows())], table.positions()) == (
+            ["other"],
+            {0: 3},
+        )
+    assert first.verdict is not FileVerdict.CLEAN, first
+    assert second.verdict is FileVerdict.CLEAN, second
 
 
 @pytest.mark.parametrize("deletes", [each.value for each in Deletes])

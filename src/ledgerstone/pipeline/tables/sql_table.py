@@ -16,17 +16,21 @@ from sqlalchemy import (
     Connection,
     Integer,
     MetaData,
+    Select,
     Table,
     delete,
+    false,
     func,
     insert,
     inspect,
+    literal_column,
     select,
 )
 from sqlalchemy.sql.elements import quoted_name
 
 from ledgerstone.pipeline.column_types import arrow_type
 from ledgerstone.pipeline.definition import Deletes
+from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import Layout
 from ledgerstone.pipeline.tables import sql
 from ledgerstone.pipeline.tables.evolution import as_noted, evolution, is_wider, type_names
@@ -74,6 +78,8 @@ class SqlTable(TableTarget):
         with said_of(name), self._engine.connect():
             pass
         dialect = self._engine.dialect
+        if dialect.name in MYSQL:
+            _check_names(layout)
         self._shape = SqlShape(dialect=dialect.name, collation=_collation(dialect), layout=layout)
         self._table = self._shape.table(self._bare_name, self._schema)
         self._positions, self._topics, self._columns = self._notes()
@@ -133,8 +139,12 @@ class SqlTable(TableTarget):
             known = select(noted_in.column_name, noted_in.type)
             rows = db.execute(known.where(noted_in.table_name == self._name))
             noted = {each.column_name: each.type for each in rows}
-            there = inspect(db).get_columns(self._bare_name, self._schema)
-        found = as_noted([each["name"] for each in there], noted, self._layout)
+            # Asked for like this, because SQLAlchemy parses what MySQL says of a table by lines,
+            # and a name may have some.
+            nothing: Select[Any] = (
+                select(literal_column("*")).select_from(self._table).where(false())
+            )
+            found = as_noted(db.execute(nothing).keys(), noted, self._layout)
         is_known = self._shape.dialect in WIDENED_DIALECTS
         widens = is_wider if is_known else lambda _, __: False
         change = evolution(f"table {self._name}", found, self._layout, widens=widens)
@@ -292,6 +302,13 @@ def split_name(name: str) -> tuple[str | None, str]:
     """The schema, if one is named, and the table."""
     schema, dot, table = name.partition(".")
     return (schema, table) if dot else (None, name)
+
+
+def _check_names(layout: Layout) -> None:
+    """SQLAlchemy doubles it twice in ON DUPLICATE KEY UPDATE."""
+    for name in layout.types:
+        if "%" in name:
+            raise PipelineError(f"column {name}: in MySQL a name may have no percent sign here")
 
 
 def _collation(dialect: Any) -> str | None:  # noqa: ANN401 - has no common type
