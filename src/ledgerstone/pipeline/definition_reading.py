@@ -73,6 +73,7 @@ def read_definition(content: object, *, read_text: ReadText) -> Pipeline:
     if not _NAME.fullmatch(name):
         raise top.refuse("name", "up to 100 letters, digits, dots, dashes and underscores")
     on_bad_record = top.one_of("on_bad_record", OnBadRecord, OnBadRecord.FAIL)
+    source = _source(top.section("source", _SOURCE), name)
     key, none = read_codec(top, "key", read_text)
     if none:
         raise DefinitionError(
@@ -86,7 +87,7 @@ def read_definition(content: object, *, read_text: ReadText) -> Pipeline:
     value, computed = read_codec(top, "value", read_text)
     pipeline = Pipeline(
         name=name,
-        source=_source(top.section("source", _SOURCE), name),
+        source=source,
         key=key,
         value=value,
         computed=computed,
