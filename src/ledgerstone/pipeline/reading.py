@@ -12,11 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from ledgerstone.pipeline.avro_registry import registered_schema
 from ledgerstone.pipeline.changes import RECORD_COLUMNS, ToChanges, changes_decoder
 from ledgerstone.pipeline.connecting import security_options
 from ledgerstone.pipeline.definition import Pipeline, Source
 from ledgerstone.pipeline.layout import layout_of
+from ledgerstone.pipeline.schema_registry import registered_schema
 
 FORMAT: Final = "ledgerstone"
 RECORD_SCHEMA: Final = "key binary, value binary, partition int, offset bigint, timestamp timestamp"

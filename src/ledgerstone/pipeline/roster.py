@@ -90,7 +90,7 @@ class DefinitionRoster:
             # Whatever was wrong may be right now.
             each.state, each.failures, each.next_ms = ServedState.WAITING, 0, now_ms
         if each.state is ServedState.WAITING and each.next_ms <= now_ms:
-            each.state, each.started_ms = ServedState.RUNNING, now_ms
+            each.state, each.started_ms, each.error = ServedState.RUNNING, now_ms, None
             return [StartRun(path)]
         return []
 
