@@ -1,4 +1,5 @@
-"""What a definition can say, through Spark and a real broker: filters, several topics."""
+"""What a definition can say, through Spark and a real broker: filters, several topics; and many
+definitions at once."""
 
 import json
 from contextlib import closing
@@ -10,14 +11,20 @@ from pyspark.sql import SparkSession
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.offsets import committed_offsets
 from ledgerstone.client.producer import NewRecord
+from ledgerstone.pipeline.announced import announced_in
+from ledgerstone.pipeline.announcing import public_words
 from ledgerstone.pipeline.definition import Pipeline
 from ledgerstone.pipeline.definition_files import define
+from ledgerstone.pipeline.errors import RecordRefused
 from ledgerstone.pipeline.layout import layout_of
 from ledgerstone.pipeline.runner import run_pipeline
+from ledgerstone.pipeline.served_runs import ServedNews, ServedRuns
 from ledgerstone.pipeline.state.comparing import Comparison, total
 from ledgerstone.pipeline.state.verify import verify
 from ledgerstone.pipeline.status import read_status
 from ledgerstone.pipeline.tables.opening import open_target
+from ledgerstone.system import SystemClock
+from ledgerstone.types import TopicPartition
 from tests.kit.broker import BrokerProcess
 from tests.spark.conftest import MakeTopic, Produce
 
@@ -100,3 +107,50 @@ def test_several_topics_are_filtered_into_one_table_which_verify_agrees_with(
     assert (before.missing, before.extra) == (3, 4)
     assert compared(spark, changed).is_equal
     assert [row[:2] for row in rows_of(changed)] == [(a, f"k{n}") for n in range(1, 4)]
+
+
+def test_directory_of_definitions_is_served_whatever_one_of_them_does(
+    spark: SparkSession,
+    client: Client,
+    broker: BrokerProcess,
+    make_topic: MakeTopic,
+    produce: Produce,
+    tmp_path: Path,
+) -> None:
+    good, bad = make_topic("good"), make_topic("broken")
+    produce(person(good, "a", name="Ann", age=20), NewRecord(bad, b"k", b"somebody's secret"))
+    for name, topic in (("good", good), ("broken", bad)):
+        content = {
+            "name": name,
+            "source": {"bootstrap": broker.bootstrap, "topic": topic, "group": f"serve-{topic}"},
+            "key": {"format": "string", "column": "id"},
+            "value": {"format": "json", "columns": {"name": "string"}},
+            "table": {"type": "sqlite", "path": f"{name}.db"},
+        }
+        (tmp_path / f"{name}.yaml").write_text(json.dumps(content), encoding="utf-8")
+    (tmp_path / "wrong.yaml").write_text("name: wrong", encoding="utf-8")
+    news: list[ServedNews] = []
+
+    serving = ServedRuns(
+        tmp_path,
+        master=None,
+        once=True,
+        open_session=lambda _: spark,
+        tell=news.append,
+        clock=SystemClock(),
+    )
+    serving.serve()
+
+    states = {Path(each.served.path).name: each.served.state.value for each in news}
+    assert states == {"good.yaml": "finished", "broken.yaml": "failed", "wrong.yaml": "invalid"}
+    assert serving.has_failed
+    assert [each.batch.upserts for each in news if each.batch is not None] == [1]
+    announced = []
+    for topic in (good, bad):
+        committed = committed_offsets(client, f"serve-{topic}")
+        announced.append(announced_in(committed[TopicPartition(topic, 0)].metadata))
+    # What a record holds is in the status file alone, which an erasure searches.
+    assert [each and (each.name, each.state, each.error) for each in announced] == [
+        ("good", "finished", None),
+        ("broken", "failed", public_words(RecordRefused())),
+    ]

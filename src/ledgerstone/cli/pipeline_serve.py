@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ledgerstone.pipeline.definition import Pipeline
-    from ledgerstone.pipeline.served_runs import ServedRuns, Told
+    from ledgerstone.pipeline.served_runs import ServedNews, ServedRuns
 
 FAILED_EXIT: Final = 1
 
@@ -99,7 +99,7 @@ def _stopped_by_signals(serving: "ServedRuns") -> list[int]:
     return came
 
 
-def _tell(told: "Told", *, as_json: bool) -> None:
+def _tell(told: "ServedNews", *, as_json: bool) -> None:
     served = told.served
     definition = Path(served.path).name
     if as_json:
@@ -120,7 +120,7 @@ def _tell(told: "Told", *, as_json: bool) -> None:
     flush()
 
 
-def _tell_state(told: "Told", definition: str) -> None:
+def _tell_state(told: "ServedNews", definition: str) -> None:
     served = told.served
     name = printable(told.name or definition)
     if served.error is None:

@@ -33,7 +33,7 @@ Decode = Callable[[pa.Array], Decoded]
 def decoder(codec: ColumnCodec, schema_of: SchemaOf | None = None) -> Decode:
     """A function for cells of this codec. Null cells are null rows and not bad.
 
-    Avro with a registry needs a function that fetches schemas."""
+    Avro or Protobuf with a registry needs a function that fetches schemas."""
     match codec.format:
         case Format.RAW:
             return lambda cells: Decoded(arrays=(cells.cast(pa.binary()),), bad={})
@@ -44,6 +44,12 @@ def decoder(codec: ColumnCodec, schema_of: SchemaOf | None = None) -> Decode:
         case Format.AVRO:
             parse = avro_parser(codec, schema_of)
             return lambda cells: decode_each(codec.columns, cells, parse)
+        case Format.PROTOBUF:
+            # An extra, which not everybody has.
+            from ledgerstone.pipeline.codecs_protobuf import protobuf_parser
+
+            read = protobuf_parser(codec, schema_of)
+            return lambda cells: decode_each(codec.columns, cells, read)
 
 
 def _decode_text(cells: pa.Array) -> Decoded:

@@ -2,7 +2,7 @@
 
 With a registry, a value begins with a zero byte and the id of its schema in four bytes, as
 Confluent's serializers write it. The caller passes the function that fetches schemas, such as
-`avro_registry`'s.
+`schema_registry`'s.
 """
 
 import json

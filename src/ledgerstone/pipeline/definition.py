@@ -19,6 +19,7 @@ class Format(Enum):
     RAW = "raw"
     JSON = "json"
     AVRO = "avro"
+    PROTOBUF = "protobuf"
 
 
 class OnBadRecord(Enum):
@@ -78,7 +79,9 @@ class ColumnCodec:
     format: Format
     columns: tuple[Column, ...]
     schema: str | None = None  # Avro: the text of the schema
-    registry: str | None = None  # Avro: where the schema of each record is asked for
+    registry: str | None = None  # Avro, Protobuf: where the schema of each record is asked for
+    descriptors: bytes | None = None  # Protobuf: a set of them, as protoc writes it
+    message: str | None = None  # Protobuf: the full name of one of its messages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,9 +15,10 @@ _FORMATS: Final = {
     Format.RAW: ("format", "column"),
     Format.JSON: ("format", "columns"),
     Format.AVRO: ("format", "schema", "registry", "columns"),
+    Format.PROTOBUF: ("format", "schema", "message", "registry", "columns"),
 }
 
-ReadText = Callable[[str], str]
+ReadFile = Callable[[str], bytes]
 
 
 class CodecRead(NamedTuple):
@@ -30,7 +31,7 @@ class _Columns(NamedTuple):
     computed: tuple[ComputedColumn, ...]
 
 
-def read_codec(top: Section, name: str, read_text: ReadText) -> CodecRead:
+def read_codec(top: Section, name: str, read_file: ReadFile) -> CodecRead:
     every = tuple(dict.fromkeys(key for keys in _FORMATS.values() for key in keys))
     kind = top.section(name, every).one_of("format", Format)
     is_plain = kind in (Format.STRING, Format.RAW)
@@ -50,21 +51,20 @@ def read_codec(top: Section, name: str, read_text: ReadText) -> CodecRead:
         codec = ColumnCodec(format=kind, columns=(column,))
     elif kind is Format.JSON:
         codec = ColumnCodec(format=kind, columns=_needed(section, said))
+    elif kind is Format.AVRO:
+        codec = _avro(section, said, read_file)
     else:
-        codec = _avro(section, said, read_text)
+        codec = _protobuf(section, said, read_file)
     return CodecRead(codec, said.computed)
 
 
-def _avro(section: Section, said: _Columns, read_text: ReadText) -> ColumnCodec:
-    file, registry = section.optional_text("schema"), section.optional_text("registry")
-    if (file is None) == (registry is None):
-        raise section.refuse("schema", "give either schema, a file, or registry, a URL")
-    schema = None
-    if file is not None:
-        try:
-            schema = read_text(file)
-        except (OSError, UnicodeDecodeError) as error:
-            raise section.refuse("schema", str(error)) from error
+def _avro(section: Section, said: _Columns, read_file: ReadFile) -> ColumnCodec:
+    registry = section.optional_text("registry")
+    content = _schema_file(section, registry, read_file)
+    try:
+        schema = None if content is None else content.decode()
+    except UnicodeDecodeError as error:
+        raise section.refuse("schema", str(error)) from error
     if schema is None or said.decoded:
         columns = _needed(section, said)
     else:
@@ -73,6 +73,41 @@ def _avro(section: Section, said: _Columns, read_text: ReadText) -> ColumnCodec:
         except ValueError as error:
             raise section.refuse("schema", str(error)) from error
     return ColumnCodec(format=Format.AVRO, columns=columns, schema=schema, registry=registry)
+
+
+def _schema_file(section: Section, registry: str | None, read_file: ReadFile) -> bytes | None:
+    file = section.optional_text("schema")
+    if (file is None) == (registry is None):
+        raise section.refuse("schema", "give either schema, a file, or registry, a URL")
+    try:
+        return None if file is None else read_file(file)
+    except OSError as error:
+        raise section.refuse("schema", str(error)) from error
+
+
+def _protobuf(section: Section, said: _Columns, read_file: ReadFile) -> ColumnCodec:
+    try:
+        from ledgerstone.pipeline.protobuf_schema import columns_of_message, message_of_set
+    except ImportError:
+        reason = "protobuf is not installed: in the checkout, pip install '.[protobuf]'"
+        raise section.refuse("format", reason) from None
+    registry, name = section.optional_text("registry"), section.optional_text("message")
+    content = _schema_file(section, registry, read_file)
+    if content is None:
+        if name is not None:
+            raise section.refuse("message", "each record names its own, with a registry")
+        columns = _needed(section, said)
+        return ColumnCodec(format=Format.PROTOBUF, columns=columns, registry=registry)
+    if name is None:
+        raise section.refuse("message", "is missing: the full name of a message of the schema")
+    try:
+        found = columns_of_message(message_of_set(content, name))
+    except ValueError as error:
+        raise section.refuse("schema", str(error)) from error
+    columns = said.decoded or found
+    if not 0 < len(columns) <= MAX_COLUMNS:
+        raise section.refuse("schema", f"{name} has {len(columns)} columns; name some in columns")
+    return ColumnCodec(format=Format.PROTOBUF, columns=columns, descriptors=content, message=name)
 
 
 def _needed(section: Section, said: _Columns) -> tuple[Column, ...]:

@@ -51,10 +51,10 @@ def definitions_in(directory: Path) -> dict[str, str]:
 def define(content: object, *, directory: Path) -> Pipeline:
     """From a mapping, as Python code has it."""
 
-    def read_text(name: str) -> str:
-        return (directory / name).read_text(encoding="utf-8")
+    def read_file(name: str) -> bytes:
+        return (directory / name).read_bytes()
 
-    pipeline = read_definition(content, read_text=read_text)
+    pipeline = read_definition(content, read_file=read_file)
     target = pipeline.target
     if not target.type.has_connection:
         target = replace(target, location=_placed(target.location, directory))

@@ -14,7 +14,7 @@ from ledgerstone.pipeline.definition import (
     Target,
     TargetType,
 )
-from ledgerstone.pipeline.definition_columns import ReadText, read_codec
+from ledgerstone.pipeline.definition_columns import ReadFile, read_codec
 from ledgerstone.pipeline.definition_section import Section
 from ledgerstone.pipeline.errors import DefinitionError
 from ledgerstone.spark.read_options import OnMissedTombstones
@@ -66,14 +66,15 @@ _SOURCE: Final = (
 _TABLE: Final = ("type", "name", "deletes", "keep_bytes", "buckets", "retention", "catalog")
 
 
-def read_definition(content: object, *, read_text: ReadText) -> Pipeline:
-    """`read_text` returns the content of a file that the definition names."""
+def read_definition(content: object, *, read_file: ReadFile) -> Pipeline:
+    """`read_file` returns the content of a file that the definition names."""
     top = Section(content, "", _TOP)
     name = top.text("name")
     if not _NAME.fullmatch(name):
         raise top.refuse("name", "up to 100 letters, digits, dots, dashes and underscores")
     on_bad_record = top.one_of("on_bad_record", OnBadRecord, OnBadRecord.FAIL)
-    key, none = read_codec(top, "key", read_text)
+    source = _source(top.section("source", _SOURCE), name)
+    key, none = read_codec(top, "key", read_file)
     if none:
         raise DefinitionError(
             f"key.columns.{none[0].column.name}", None, "a key has no expressions: rows would meet"
@@ -83,10 +84,10 @@ def read_definition(content: object, *, read_text: ReadText) -> Pipeline:
             raise DefinitionError(
                 f"key.columns.{column.name}.stored", False, "a column of the key is always stored"
             )
-    value, computed = read_codec(top, "value", read_text)
+    value, computed = read_codec(top, "value", read_file)
     pipeline = Pipeline(
         name=name,
-        source=_source(top.section("source", _SOURCE), name),
+        source=source,
         key=key,
         value=value,
         computed=computed,

@@ -21,7 +21,6 @@ from ledgerstone.client.http_api import authorization, open_api, parse_api_addre
 from ledgerstone.client.properties import VARIABLE, read_client_properties
 from ledgerstone.client.security import client_security
 from ledgerstone.dataclasses import dataclass
-from ledgerstone.pipeline.avro_registry import registered_schema
 from ledgerstone.pipeline.definition import Pipeline
 from ledgerstone.pipeline.erasing_files import FileVerdict, Finding, search_directory
 from ledgerstone.pipeline.erasing_key import WantedKey, wanted_key
@@ -29,6 +28,7 @@ from ledgerstone.pipeline.erasing_snapshots import purge_snapshots
 from ledgerstone.pipeline.erasing_tables import output_name, purge_table, search_table
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import TOPIC
+from ledgerstone.pipeline.schema_registry import registered_schema
 from ledgerstone.pipeline.status import held
 
 _TIMEOUT_S: Final = 30.0

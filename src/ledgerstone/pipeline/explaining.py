@@ -102,6 +102,7 @@ def _codec(codec: ColumnCodec) -> str:
         for each in codec.columns
     )
     where = ""
-    if codec.format is Format.AVRO:
+    if codec.format in (Format.AVRO, Format.PROTOBUF):
         where = " by the schema file" if codec.registry is None else f" by {codec.registry}"
+        where = where if codec.message is None else f" {codec.message}{where}"
     return f"{codec.format.value}{where} to {columns}"

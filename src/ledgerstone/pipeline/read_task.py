@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from ledgerstone.client.blocking import Client
-from ledgerstone.pipeline.avro_registry import registered_schema
 from ledgerstone.pipeline.bad_records import (
     SHOWN,
     BadRecord,
@@ -23,6 +22,7 @@ from ledgerstone.pipeline.changes import RECORD_COLUMNS, changes_decoder
 from ledgerstone.pipeline.dead_letters import letter_sender
 from ledgerstone.pipeline.definition import OnBadRecord, Pipeline
 from ledgerstone.pipeline.layout import layout_of
+from ledgerstone.pipeline.schema_registry import registered_schema
 from ledgerstone.pipeline.tables.target import BatchStage, ChangeSink, Staged
 from ledgerstone.spark.filters import Pruning
 from ledgerstone.spark.planning import OffsetRange

@@ -26,11 +26,11 @@ class ServedState(Enum):
     INVALID = "invalid"  # until its file changes
 
 
-class Start(NamedTuple):
+class StartRun(NamedTuple):
     path: str
 
 
-class Stop(NamedTuple):
+class StopRun(NamedTuple):
     path: str
 
 
@@ -51,15 +51,15 @@ class Served:
         return self.state in (ServedState.RUNNING, ServedState.STOPPING)
 
 
-class Roster:
+class DefinitionRoster:
     def __init__(self, *, once: bool) -> None:
         self._once = once
         self._is_stopping = False
         self.served: dict[str, Served] = {}
 
-    def look(self, files: Mapping[str, str], now_ms: int) -> list[Start | Stop]:
+    def look(self, files: Mapping[str, str], now_ms: int) -> list[StartRun | StopRun]:
         """`files` are the definitions there are now, each with a digest of its content."""
-        found: list[Start | Stop] = []
+        found: list[StartRun | StopRun] = []
         if self._is_stopping:
             return found
         for path in sorted(set(self.served) - set(files)):
@@ -68,16 +68,16 @@ class Roster:
             found += self._see(path, files[path], now_ms)
         return found
 
-    def _drop(self, each: Served) -> list[Stop]:
+    def _drop(self, each: Served) -> list[StopRun]:
         each.digest = ""
         if each.state is ServedState.RUNNING:
             each.state = ServedState.STOPPING
-            return [Stop(each.path)]
+            return [StopRun(each.path)]
         if not each.is_running:
             del self.served[each.path]
         return []
 
-    def _see(self, path: str, digest: str, now_ms: int) -> list[Start | Stop]:
+    def _see(self, path: str, digest: str, now_ms: int) -> list[StartRun | StopRun]:
         each = self.served.get(path)
         if each is None:
             each = self.served[path] = Served(path=path, digest=digest)
@@ -86,12 +86,12 @@ class Roster:
             each.digest = digest
             if each.is_running:
                 each.state = ServedState.STOPPING
-                return [Stop(path)] if is_first else []
+                return [StopRun(path)] if is_first else []
             # Whatever was wrong may be right now.
             each.state, each.failures, each.next_ms = ServedState.WAITING, 0, now_ms
         if each.state is ServedState.WAITING and each.next_ms <= now_ms:
-            each.state, each.started_ms = ServedState.RUNNING, now_ms
-            return [Start(path)]
+            each.state, each.started_ms, each.error = ServedState.RUNNING, now_ms, None
+            return [StartRun(path)]
         return []
 
     def invalid(self, path: str, error: str) -> None:
@@ -117,13 +117,13 @@ class Roster:
             each.next_ms = now_ms + min(FIRST_WAIT_MS << min(each.failures, 20), LONGEST_WAIT_MS)
             each.failures += 1
 
-    def stop(self) -> list[Stop]:
+    def stop(self) -> list[StopRun]:
         """All of them; nothing is started any more."""
         self._is_stopping = True
         found = []
         for each in self.served.values():
             if each.state is ServedState.RUNNING:
-                found.append(Stop(each.path))
+                found.append(StopRun(each.path))
             elif each.state is ServedState.WAITING:
                 each.state = ServedState.STOPPED
         return found

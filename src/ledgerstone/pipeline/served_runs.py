@@ -24,7 +24,7 @@ from ledgerstone.errors import LedgerstoneError
 from ledgerstone.pipeline.applying import BatchReport
 from ledgerstone.pipeline.definition import Pipeline
 from ledgerstone.pipeline.definition_files import definitions_in, load_definition
-from ledgerstone.pipeline.roster import Roster, Served, Start
+from ledgerstone.pipeline.roster import DefinitionRoster, Served, StartRun
 from ledgerstone.pipeline.runner import PipelineRun
 from ledgerstone.pipeline.status import RunStatus, read_status
 from ledgerstone.pipeline.tables.opening import check_drivers
@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 OpenSession = Callable[[Pipeline], SparkSession]
 
 
-class Told(NamedTuple):
+class ServedNews(NamedTuple):
     """A batch is in a table, or, without one, the state of a definition has changed."""
 
     served: Served
@@ -72,7 +72,7 @@ class ServedRuns:
         master: str | None,
         once: bool,
         open_session: OpenSession,
-        tell: Callable[[Told], None],
+        tell: Callable[[ServedNews], None],
         clock: Clock,
     ) -> None:
         """`master` overrides those of the definitions."""
@@ -82,7 +82,7 @@ class ServedRuns:
         self._open_session = open_session
         self._tell = tell
         self._clock = clock
-        self._roster = Roster(once=once)
+        self._roster = DefinitionRoster(once=once)
         self._events: queue.Queue[_Ended | _Batch] = queue.Queue()
         self._runs: dict[str, _Run] = {}
         self._names: dict[str, str] = {}
@@ -106,7 +106,7 @@ class ServedRuns:
                 for each in self._roster.stop():
                     self._runs[each.path].stop()
             for action in self._roster.look(definitions_in(self._directory), self._now_ms()):
-                if isinstance(action, Start):
+                if isinstance(action, StartRun):
                     self._start(action.path)
                 else:
                     self._runs[action.path].stop()
@@ -132,11 +132,11 @@ class ServedRuns:
         served = self._roster.served[event.path]
         name = self._names[event.path]
         if isinstance(event, _Batch):
-            self._tell(Told(served, name, event.report, event.status))
+            self._tell(ServedNews(served, name, event.report, event.status))
             return None
         del self._runs[event.path]
         self._roster.ended(event.path, self._now_ms(), event.error)
-        self._tell(Told(served, name))
+        self._tell(ServedNews(served, name))
         return None if event.error is None else self._session_lost(event.error)
 
     def _session_lost(self, error: str) -> SparkFailed | None:
@@ -154,7 +154,7 @@ class ServedRuns:
             pipeline = self._definition(path)
         except LedgerstoneError as error:
             self._roster.invalid(path, str(error))
-            self._tell(Told(served, None))
+            self._tell(ServedNews(served, None))
             return
         self._names[path] = pipeline.name
         if self._shared is None:
@@ -163,7 +163,7 @@ class ServedRuns:
             self._runs[path] = self._start_here(path, pipeline)
         else:
             self._runs[path] = _OwnProcess(path, pipeline, self._once, self._events)
-        self._tell(Told(served, pipeline.name))
+        self._tell(ServedNews(served, pipeline.name))
 
     def _definition(self, path: str) -> Pipeline:
         pipeline = load_definition(path)

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledgerstone.pipeline.avro_registry import registered_schema
 from ledgerstone.pipeline.codecs import decode_each, decoder
 from ledgerstone.pipeline.codecs_json import read_json_lines
 from ledgerstone.pipeline.column_types import ColumnType
 from ledgerstone.pipeline.converting import strict_json
 from ledgerstone.pipeline.definition import Column, ColumnCodec, Format
+from ledgerstone.pipeline.schema_registry import registered_schema
 
 COLUMNS = (
     Column(name="name", type=ColumnType.STRING, path=("name",)),

@@ -3,25 +3,31 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerstone.pipeline.roster import LONGEST_WAIT_MS, Roster, ServedState, Start, Stop
+from ledgerstone.pipeline.roster import (
+    LONGEST_WAIT_MS,
+    DefinitionRoster,
+    ServedState,
+    StartRun,
+    StopRun,
+)
 
 
 def test_every_definition_is_started_once() -> None:
-    roster = Roster(once=False)
+    roster = DefinitionRoster(once=False)
 
     first, second = roster.look({"b": "1", "a": "1"}, 0), roster.look({"b": "1", "a": "1"}, 1)
 
-    assert (first, second) == ([Start("a"), Start("b")], [])
+    assert (first, second) == ([StartRun("a"), StartRun("b")], [])
 
 
 def test_failure_waits_longer_each_time_and_a_long_run_forgives() -> None:
-    roster = Roster(once=False)
+    roster = DefinitionRoster(once=False)
     now_ms, waits = 0, []
     for _ in range(12):
-        assert roster.look({"a": "1", "b": "1"}, now_ms)[0] == Start("a")
+        assert roster.look({"a": "1", "b": "1"}, now_ms)[0] == StartRun("a")
         roster.ended("a", now_ms, "it broke")
         waits.append(roster.served["a"].next_ms - now_ms)
-        assert roster.look({"a": "1", "b": "1"}, now_ms) in ([], [Start("b")])
+        assert roster.look({"a": "1", "b": "1"}, now_ms) in ([], [StartRun("b")])
         now_ms = roster.served["a"].next_ms
 
     roster.look({"a": "1", "b": "1"}, now_ms)
@@ -34,7 +40,7 @@ def test_failure_waits_longer_each_time_and_a_long_run_forgives() -> None:
 
 
 def test_changed_file_is_stopped_and_started_anew_and_a_removed_one_is_forgotten() -> None:
-    roster = Roster(once=False)
+    roster = DefinitionRoster(once=False)
     roster.look({"a": "1", "b": "1"}, 0)
 
     changed = roster.look({"a": "2"}, 1)
@@ -42,14 +48,14 @@ def test_changed_file_is_stopped_and_started_anew_and_a_removed_one_is_forgotten
     roster.ended("a", 3)
     roster.ended("b", 3)
 
-    assert changed == [Stop("b"), Stop("a")]
+    assert changed == [StopRun("b"), StopRun("a")]
     assert meanwhile == []
-    assert roster.look({"a": "2"}, 3) == [Start("a")]
+    assert roster.look({"a": "2"}, 3) == [StartRun("a")]
     assert list(roster.served) == ["a"]
 
 
 def test_file_that_comes_back_while_its_run_stops_is_started_again() -> None:
-    roster = Roster(once=False)
+    roster = DefinitionRoster(once=False)
     roster.look({"a": "1"}, 0)
     roster.look({}, 1)
 
@@ -57,21 +63,21 @@ def test_file_that_comes_back_while_its_run_stops_is_started_again() -> None:
     roster.ended("a", 3)
 
     assert back == []
-    assert roster.look({"a": "1"}, 3) == [Start("a")]
+    assert roster.look({"a": "1"}, 3) == [StartRun("a")]
 
 
 def test_invalid_file_waits_for_a_change() -> None:
-    roster = Roster(once=False)
+    roster = DefinitionRoster(once=False)
     roster.look({"a": "1"}, 0)
     roster.invalid("a", "where: no")
 
     assert roster.look({"a": "1"}, 10**9) == []
     assert roster.served["a"].error == "where: no"
-    assert roster.look({"a": "2"}, 10**9) == [Start("a")]
+    assert roster.look({"a": "2"}, 10**9) == [StartRun("a")]
 
 
 def test_once_is_done_when_all_have_ended_and_tells_of_failures() -> None:
-    roster = Roster(once=True)
+    roster = DefinitionRoster(once=True)
     roster.look({"a": "1", "b": "1"}, 0)
     roster.ended("a", 1)
 
@@ -82,13 +88,13 @@ def test_once_is_done_when_all_have_ended_and_tells_of_failures() -> None:
 
 
 def test_stop_ends_all_and_starts_none() -> None:
-    roster = Roster(once=False)
+    roster = DefinitionRoster(once=False)
     roster.look({"a": "1", "b": "1"}, 0)
     roster.ended("b", 1, "it broke")
 
     stops = roster.stop()
 
-    assert stops == [Stop("a")]
+    assert stops == [StopRun("a")]
     assert roster.look({"a": "1", "b": "1", "c": "1"}, 10**9) == []
     assert not roster.is_done
     roster.ended("a", 2)
@@ -110,14 +116,14 @@ _steps = st.lists(
 
 @given(_steps)
 def test_a_definition_never_runs_twice_at_once(steps: list[tuple[str, object]]) -> None:
-    roster = Roster(once=False)
+    roster = DefinitionRoster(once=False)
     running: set[str] = set()
     is_stopping = False
     for now_ms, (what, about) in enumerate(steps):
         if what == "look":
             assert isinstance(about, dict)
             for action in roster.look(about, now_ms * 1_000_000):
-                if isinstance(action, Start):
+                if isinstance(action, StartRun):
                     assert action.path not in running
                     assert not is_stopping
                     running.add(action.path)

@@ -44,7 +44,7 @@ class Literal(NamedTuple):
     value: str | int | float | Decimal | bool | None
 
 
-class Call(NamedTuple):
+class CallNode(NamedTuple):
     function: str
     arguments: "tuple[Node, ...]"
 
@@ -54,7 +54,7 @@ class Cast(NamedTuple):
     type: str
 
 
-Node = Name | Literal | Call | Cast
+Node = Name | Literal | CallNode | Cast
 
 
 class _Token(NamedTuple):
@@ -125,38 +125,40 @@ class _Reader:
         while self._take("OR"):
             terms.append(self._conjunction())
         self._depth -= 1
-        return terms[0] if len(terms) == 1 else Call("OR", tuple(terms))
+        return terms[0] if len(terms) == 1 else CallNode("OR", tuple(terms))
 
     def _conjunction(self) -> Node:
         terms = [self._negation()]
         while self._take("AND"):
             terms.append(self._negation())
-        return terms[0] if len(terms) == 1 else Call("AND", tuple(terms))
+        return terms[0] if len(terms) == 1 else CallNode("AND", tuple(terms))
 
     def _negation(self) -> Node:
         count = 0
         while self._take("NOT"):
             count += 1
         node = self._comparison()
-        return Call("NOT", (node,)) if count % 2 else node
+        return CallNode("NOT", (node,)) if count % 2 else node
 
     def _comparison(self) -> Node:
         left = self._sum()
         if sign := self._take(*_COMPARISONS):
-            return Call(_COMPARISONS[sign], (left, self._sum()))
+            return CallNode(_COMPARISONS[sign], (left, self._sum()))
         if self._take("IS"):
             is_not = self._take("NOT")
             self._need("NULL")
-            return _negated(Call("IS NULL", (left,)), is_not)
+            return _negated(CallNode("IS NULL", (left,)), is_not)
         is_not = self._take("NOT")
         if self._take("IN"):
-            return _negated(Call("IN", (left, *self._list())), is_not)
+            return _negated(CallNode("IN", (left, *self._list())), is_not)
         if self._take("LIKE"):
-            return _negated(Call("LIKE", (left, self._sum())), is_not)
+            return _negated(CallNode("LIKE", (left, self._sum())), is_not)
         if self._take("BETWEEN"):
             low = self._sum()
             self._need("AND")
-            within = Call("AND", (Call(">=", (left, low)), Call("<=", (left, self._sum()))))
+            within = CallNode(
+                "AND", (CallNode(">=", (left, low)), CallNode("<=", (left, self._sum())))
+            )
             return _negated(within, is_not)
         if is_not:
             raise self.wrong("IN, LIKE or BETWEEN")
@@ -168,7 +170,7 @@ class _Reader:
             sign = self._take("+", "-", "||")
             if sign is None:
                 return node
-            node = Call(sign, (node, self._product()))
+            node = CallNode(sign, (node, self._product()))
         raise ExpressionError("nested too deeply")
 
     def _product(self) -> Node:
@@ -177,7 +179,7 @@ class _Reader:
             sign = self._take("*", "/")
             if sign is None:
                 return node
-            node = Call(sign, (node, self._signed()))
+            node = CallNode(sign, (node, self._signed()))
         raise ExpressionError("nested too deeply")
 
     def _signed(self) -> Node:
@@ -186,7 +188,7 @@ class _Reader:
         node = self._operand()
         if isinstance(node, Literal) and isinstance(node.value, int | float | Decimal):
             return Literal(-node.value)
-        return Call("-", (Literal(0), node))
+        return CallNode("-", (Literal(0), node))
 
     def _operand(self) -> Node:
         token = self.next
@@ -229,7 +231,7 @@ class _Reader:
             said = self._operand()
             return Cast(said, word.lower())
         if self.next.text == "(" and self.next.kind == "sign":
-            return Call(token.text.lower(), self._list())
+            return CallNode(token.text.lower(), self._list())
         return Name(token.text)
 
     def _list(self) -> tuple[Node, ...]:
@@ -253,7 +255,7 @@ class _Reader:
             raise self.wrong("WHEN")
         parts.append(self.disjunction() if self._take("ELSE") else Literal(None))
         self._need("END")
-        return Call("CASE", tuple(parts))
+        return CallNode("CASE", tuple(parts))
 
     def _type(self) -> str:
         token = self.next
@@ -267,7 +269,7 @@ class _Reader:
 
 
 def _negated(node: Node, is_not: str | None) -> Node:
-    return Call("NOT", (node,)) if is_not else node
+    return CallNode("NOT", (node,)) if is_not else node
 
 
 def _number(text: str) -> int | float | Decimal:

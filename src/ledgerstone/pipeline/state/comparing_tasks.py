@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ledgerstone.dataclasses import dataclass
-from ledgerstone.pipeline.avro_registry import registered_schema
 from ledgerstone.pipeline.changes import changes_decoder
 from ledgerstone.pipeline.definition import Pipeline
 from ledgerstone.pipeline.layout import DELETED, TOPIC, Layout, layout_of
 from ledgerstone.pipeline.read_task import RECORD_SHAPE
+from ledgerstone.pipeline.schema_registry import registered_schema
 from ledgerstone.pipeline.state.comparing import Comparison, compare
 from ledgerstone.pipeline.tables.merging import bucket_numbers
 from ledgerstone.pipeline.tables.opening import open_target

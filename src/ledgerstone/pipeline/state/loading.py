@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ledgerstone.pipeline.applying import BatchReport
-from ledgerstone.pipeline.avro_registry import registered_schema
 from ledgerstone.pipeline.bad_records import SHOWN, BadRecord, bad_records, refused, sorted_out
 from ledgerstone.pipeline.changes import changes_decoder
 from ledgerstone.pipeline.definition import OnBadRecord, Pipeline
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.following import begin_to_follow
 from ledgerstone.pipeline.layout import layout_of
+from ledgerstone.pipeline.schema_registry import registered_schema
 from ledgerstone.pipeline.state.folding import SNAPSHOT_SCHEMA
 from ledgerstone.pipeline.state.snapshot import load_manifest
 from ledgerstone.pipeline.tables.leaves import Incoming
