@@ -22,7 +22,7 @@ from ledgerstone.pipeline.streams.ordered_values import ordered_bytes, value_of
 from ledgerstone.pipeline.streams.state_erasing import purge_state, search_state
 from ledgerstone.pipeline.streams.state_query import state_get
 from ledgerstone.pipeline.streams.state_shares import SLOTS, is_within, shares_of
-from ledgerstone.pipeline.streams.totals import Totals
+from ledgerstone.pipeline.streams.totals import GroupTotals
 from ledgerstone.pipeline.tables import leaves
 from ledgerstone.pipeline.tables.leaves import LeafFile, halves
 from ledgerstone.pipeline.verifying import PipelineVerifier
@@ -271,7 +271,7 @@ def test_a_deleted_key_is_in_no_file_of_the_state(totals: Aggregated, tmp_path: 
 
 def test_a_state_without_aggregates_is_refused() -> None:
     with pytest.raises(PipelineError, match="0 aggregates"):
-        Totals(by=("g",), measured=())
+        GroupTotals(by=("g",), measured=())
 
 
 ROWS = st.lists(
