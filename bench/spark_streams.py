@@ -10,7 +10,6 @@ import argparse
 import json
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -51,8 +50,9 @@ def batches(query: StreamingQuery) -> list[dict[str, Any]]:
     return [each for each in found if each["numInputRows"]]
 
 
-def waited(query: StreamingQuery, is_done: Callable[[list[dict[str, Any]]], bool]) -> None:
-    while not is_done(batches(query)):
+def wait_for(query: StreamingQuery, records: int) -> None:
+    """Until so many were read, and what they change is told."""
+    while sum(each["numInputRows"] for each in batches(query)) < records:
         if (error := query.exception()) is not None:
             raise error
         time.sleep(_POLL_S)
@@ -60,19 +60,13 @@ def waited(query: StreamingQuery, is_done: Callable[[list[dict[str, Any]]], bool
 
 def one_changed_key(broker: BrokerProcess, query: StreamingQuery, name: str, keys: int) -> float:
     """Milliseconds of the last of a few micro-batches with one record each."""
-    waited(query, lambda done: sum(each["numInputRows"] for each in done) >= keys)
     with Client(connection_to(broker).bootstrap) as client:
         producer = Producer(client, ProducerConfig(idempotent=True))
         for number in range(1, _CHANGES + 1):
             value = json.dumps({"country": f"c{number}", "paid": number}).encode()
             producer.send([NewRecord(name, b"%016d" % (keys // 2), value)])
-            waited(
-                query,
-                lambda done, wanted=keys + number: sum(x["numInputRows"] for x in done) >= wanted,
-            )
-    last = batches(query)[-1]
-    print(json.dumps(last["durationMs"]))
-    return float(last["durationMs"]["triggerExecution"])
+            wait_for(query, keys + number)
+    return float(batches(query)[-1]["durationMs"]["triggerExecution"])
 
 
 def aggregate_rows(
@@ -97,7 +91,7 @@ def aggregate_rows(
     started = time.monotonic()
     query = aggregate_table(spark, grouped)
     try:
-        waited(query, lambda done: sum(each["numInputRows"] for each in done) >= keys)
+        wait_for(query, keys)
         loaded_s = time.monotonic() - started
         changed_ms = one_changed_key(broker, query, name, keys)
     finally:

@@ -95,6 +95,26 @@ def test_keys_are_listed_live_deleted_or_never_seen(
     assert statuses == ["live", "deleted", "never seen"]
 
 
+def test_one_key_is_printed_as_a_client_folds_it(
+    shell: Shell, create_topic: CreateTopic, tmp_path: Path
+) -> None:
+    topic = create_topic("got", partitions=2)
+    shell.put(topic, alice='{"n": 1}', bob="2")
+    shell.put(topic, alice='{"n": 2}', bob=None)
+
+    alice, bob, zoe = (shell.run("state", "get", topic, key) for key in ("alice", "bob", "zoe"))
+    wrong = shell.run("state", "get", topic)
+    nothing = shell.run("state", "get", "x", "--work", str(tmp_path))
+
+    assert (alice.code, alice.lines) == (0, ['{"n": 2}'])
+    assert (bob.code, zoe.code) == (4, 4)
+    assert "deleted in partition" in bob.stderr
+    assert "never seen" in zoe.stderr
+    assert wrong.code == 2
+    assert nothing.code == 1
+    assert "state.json cannot be read" in nothing.stderr
+
+
 def test_key_in_two_partitions_is_told(shell: Shell, create_topic: CreateTopic) -> None:
     topic = create_topic("stray", partitions=2)
     for partition in ("0", "1"):

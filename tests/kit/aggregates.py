@@ -13,7 +13,7 @@ from ledgerstone.pipeline.streams.aggregate_tasks import ChangeStager
 from ledgerstone.pipeline.streams.measures import Aggregate, measured
 from ledgerstone.pipeline.streams.state_store import StateStore, StateVersion
 from ledgerstone.pipeline.streams.state_tables import SlotRows, SlotSink, hashes_of
-from ledgerstone.pipeline.streams.totals import Totals
+from ledgerstone.pipeline.streams.totals import GroupTotals
 from ledgerstone.pipeline.tables.target import InProcess
 
 
@@ -44,7 +44,7 @@ class Aggregated:
         topics: Sequence[str] = (),
     ) -> None:
         pairs = zip(aggregates, types, strict=True)
-        self.totals = Totals(by=("g",), measured=tuple(measured(*each) for each in pairs))
+        self.totals = GroupTotals(by=("g",), measured=tuple(measured(*each) for each in pairs))
         self._columns = [arrow_of(each) for each in types]
         self.store = StateStore(str(work))
         (work / "checkpoint").mkdir(parents=True, exist_ok=True)

@@ -45,6 +45,30 @@ FileOption = Annotated[
     ),
 ]
 
+TopicArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="[TOPIC]", help="A topic, or `get` and a topic and a key."),
+]
+NamedArguments = Annotated[
+    list[str], typer.Argument(metavar="[TOPIC KEY]", help="After `get`: print this key's value.")
+]
+ForgetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--forget-deleted-after", metavar="TIME", help="Leave out older tombstones, as in 30d."
+    ),
+]
+WorkOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--work",
+        metavar="DIR",
+        exists=True,
+        file_okay=False,
+        help="With `get KEY`: ask the state of a stream operator, without a broker.",
+    ),
+]
+
 
 class _Wanted(NamedTuple):
     """What to show, and how."""
@@ -58,11 +82,8 @@ class _Wanted(NamedTuple):
 
 
 def state(
-    topic: Annotated[
-        str | None,
-        typer.Argument(metavar="[TOPIC | get TOPIC KEY]", help="`get` prints one key's value."),
-    ] = None,
-    named: Annotated[list[str], typer.Argument(metavar="", hidden=True)] = [],  # noqa: B006
+    topic: TopicArgument = None,
+    named: NamedArguments = [],  # noqa: B006 - typer copies it
     key: Annotated[
         str | None,
         typer.Option(
@@ -84,28 +105,14 @@ def state(
     again: Annotated[
         bool, typer.Option("--rebuild", help="Read everything; ignore the snapshot.")
     ] = False,
-    forget: Annotated[
-        str | None,
-        typer.Option(
-            "--forget-deleted-after", metavar="TIME", help="Leave out older tombstones, as in 30d."
-        ),
-    ] = None,
+    forget: ForgetOption = None,
     from_file: Annotated[
         Path | None,
         typer.Option(
             "--from", metavar="FILE", exists=True, dir_okay=False, help="Read only this snapshot."
         ),
     ] = None,
-    work: Annotated[
-        Path | None,
-        typer.Option(
-            "--work",
-            metavar="DIR",
-            exists=True,
-            file_okay=False,
-            help="With `get KEY`: ask the state of a stream operator, without a broker.",
-        ),
-    ] = None,
+    work: WorkOption = None,
     isolation: Annotated[
         IsolationLevel, typer.Option("--isolation", help="Which records to read.")
     ] = IsolationLevel.READ_COMMITTED,

@@ -12,7 +12,7 @@ from typing import Final, NoReturn
 import typer
 
 from ledgerstone.cli.options import connect, parse_bytes
-from ledgerstone.cli.output import flush, show_bytes, write_json, write_line
+from ledgerstone.cli.output import flush, printable, show_bytes, write_json, write_line
 from ledgerstone.cli.state_output import ProgressLine, row_fields
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.isolation_level import IsolationLevel
@@ -63,7 +63,7 @@ def _get_from_topic(
     elif as_json:
         write_json(row_fields(row))
     else:
-        write_line(show_bytes(row.value, full=True))
+        write_line(printable(row.value.decode("utf-8", "backslashreplace")))
 
 
 def _get_from_work(work: str, key: bytes) -> None:

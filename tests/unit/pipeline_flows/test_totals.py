@@ -1,7 +1,9 @@
 """Aggregates over a table: what a key gave is taken back, and a repeated batch changes nothing."""
 
+import itertools
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -22,9 +24,11 @@ from ledgerstone.pipeline.streams.ordered_values import ordered_bytes, value_of
 from ledgerstone.pipeline.streams.state_erasing import purge_state, search_state
 from ledgerstone.pipeline.streams.state_query import state_get
 from ledgerstone.pipeline.streams.state_shares import SLOTS, is_within, shares_of
-from ledgerstone.pipeline.streams.totals import Totals
+from ledgerstone.pipeline.streams.state_store import StateStore, StateVersion
+from ledgerstone.pipeline.streams.totals import GroupTotals
 from ledgerstone.pipeline.tables import leaves
 from ledgerstone.pipeline.tables.leaves import LeafFile, halves
+from ledgerstone.pipeline.tables.target import InProcess
 from ledgerstone.pipeline.verifying import PipelineVerifier
 from tests.kit.aggregates import Aggregated, Change, Killed
 
@@ -122,6 +126,93 @@ def test_what_a_killed_run_has_left_is_removed(totals: Aggregated, tmp_path: Pat
 
     assert len(was_there) == 2
     assert files_with(tmp_path, b"someone@example.com") == []
+
+
+BATCHES = (
+    [row("a", 0, "x", 5), row("b", 1, "y", 7)],
+    [row("a", 2, "y", 6), row("b", 3, None)],
+)
+
+
+def test_whatever_is_killed_the_totals_are_those_of_the_table(tmp_path: Path) -> None:
+    results: list[dict[str, Any]] = []
+    for point in itertools.count():
+        work = tmp_path / str(point)
+        deaths = Deaths(point)
+        told: dict[str, Any] = {}
+        for batch, changes in enumerate(BATCHES):
+            while True:
+                with suppress(Killed):
+                    totals = Mortal(work, deaths, told)
+                    totals.apply(batch, changes)
+                    break
+        results.append({group: text for group, text in told.items() if text is not None})
+        left = sorted(path.name for path in (work / "state").rglob("*.parquet"))
+        assert len(left) == len(totals.files()), f"leftovers after a kill at point {point}"
+        if deaths.left >= 0:
+            break
+
+    assert len(results) > 15, "too few points at which it can be killed"
+    y = {"n": 1, "total": 6, "least": 6, "most": 6}
+    assert all(each == {"y": y} for each in results)
+
+
+class Deaths:
+    """Kills once, at the given point."""
+
+    def __init__(self, point: int) -> None:
+        self.left = point
+
+    def __call__(self) -> None:
+        self.left -= 1
+        if self.left == -1:
+            raise Killed
+
+
+class Mortal(Aggregated):
+    """May be killed before and after its commits and tellings, and after its tasks."""
+
+    def __init__(self, work: Path, deaths: Deaths, told: dict[str, Any]) -> None:
+        self.deaths = deaths
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("tests.kit.aggregates.StateStore", self._store)
+            patch.setattr("tests.kit.aggregates.InProcess", lambda: _Executors(deaths))
+            self.kept = told
+            super().__init__(work, AGGREGATES, TYPES)
+
+    def _store(self, work: str) -> StateStore:
+        deaths = self.deaths
+
+        class MortalStore(StateStore):
+            def commit(self, version: StateVersion) -> None:
+                deaths()
+                super().commit(version)
+                deaths()
+
+            def tidy(self, version: StateVersion) -> None:
+                deaths()
+                super().tidy(version)
+
+        return MortalStore(work)
+
+    def tell(self, store: StateStore, version: StateVersion) -> None:
+        self.deaths()
+        super().tell(store, version)
+        self.kept.update(self.take())
+        self.deaths()
+
+    def files(self) -> list[str]:
+        return [file.path for files in self.store.read().tables.values() for file in files]
+
+
+class _Executors(InProcess):
+    def __init__(self, deaths: Deaths) -> None:
+        self._deaths = deaths
+
+    def run(self, work: Any, jobs: Any) -> Any:
+        done = super().run(work, jobs)
+        self._deaths()
+        return done
 
 
 def test_an_older_record_does_not_overwrite_a_newer_one(totals: Aggregated) -> None:
@@ -271,7 +362,7 @@ def test_a_deleted_key_is_in_no_file_of_the_state(totals: Aggregated, tmp_path: 
 
 def test_a_state_without_aggregates_is_refused() -> None:
     with pytest.raises(PipelineError, match="0 aggregates"):
-        Totals(by=("g",), measured=())
+        GroupTotals(by=("g",), measured=())
 
 
 ROWS = st.lists(

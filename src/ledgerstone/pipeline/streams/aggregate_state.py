@@ -30,14 +30,14 @@ from ledgerstone.pipeline.streams.state_tables import (
     new_step,
     put_down,
 )
-from ledgerstone.pipeline.streams.totals import Totals
+from ledgerstone.pipeline.streams.totals import GroupTotals
 from ledgerstone.pipeline.tables.target import Executors
 
 AGGREGATE: Final = "aggregate"  # among the kinds of states
 
 
 class AggregateState:
-    def __init__(self, store: StateStore, totals: Totals, executors: Executors) -> None:
+    def __init__(self, store: StateStore, totals: GroupTotals, executors: Executors) -> None:
         self._store = store
         self._totals = totals
         self._executors = executors

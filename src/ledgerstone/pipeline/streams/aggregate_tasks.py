@@ -40,7 +40,7 @@ from ledgerstone.pipeline.streams.totals import (
     VALUES_SCHEMA,
     Extremes,
     GroupSums,
-    Totals,
+    GroupTotals,
     extremes_of,
     group_texts,
     measure_column,
@@ -53,11 +53,11 @@ from ledgerstone.pipeline.tables.merging import merged
 from ledgerstone.pipeline.tables.shards import HASH
 
 
-def keys_table(totals: Totals) -> StateTable:
+def keys_table(totals: GroupTotals) -> StateTable:
     return StateTable(name="keys", schema=totals.layout.table_schema, by=columns.KEY)
 
 
-def groups_table(totals: Totals) -> StateTable:
+def groups_table(totals: GroupTotals) -> StateTable:
     return StateTable(name="groups", schema=totals.group_schema, by=GROUP)
 
 
@@ -69,7 +69,7 @@ class ChangeStager:
 
     `stage` is an Arrow function of Spark (`staging`)."""
 
-    def __init__(self, totals: Totals, files: SlotFiles) -> None:
+    def __init__(self, totals: GroupTotals, files: SlotFiles) -> None:
         self._totals = totals
         self._files = files
 
@@ -106,7 +106,7 @@ class ChangeStager:
 class KeysJob(NamedTuple):
     """Picklable."""
 
-    totals: Totals
+    totals: GroupTotals
     changes: PutDown
     share: Share
     out: SlotFiles
@@ -149,7 +149,7 @@ def merge_keys(job: KeysJob) -> KeysDone:
 class GroupsJob(NamedTuple):
     """Picklable. Without deltas, every group of the share is told."""
 
-    totals: Totals
+    totals: GroupTotals
     deltas: PutDown
     share: Share
     tells_all: bool = False
@@ -164,7 +164,7 @@ class GroupsDone(NamedTuple):
 class _Results:
     """Of the groups that a task has seen, before and after."""
 
-    def __init__(self, totals: Totals) -> None:
+    def __init__(self, totals: GroupTotals) -> None:
         self.totals = totals
         self.sums: tuple[dict[str, GroupSums], dict[str, GroupSums]] = ({}, {})
         self.extremes: tuple[dict[tuple[str, int], tuple[bytes, bytes]], ...] = ({}, {})

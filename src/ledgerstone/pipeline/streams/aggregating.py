@@ -25,7 +25,7 @@ from ledgerstone.pipeline.streams.measures import Aggregate, measured
 from ledgerstone.pipeline.streams.outbox import teller
 from ledgerstone.pipeline.streams.staging import staged_by
 from ledgerstone.pipeline.streams.state_store import StateStore
-from ledgerstone.pipeline.streams.totals import Totals
+from ledgerstone.pipeline.streams.totals import GroupTotals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +66,11 @@ def aggregate_table(
     )
 
 
-def totals_of(grouped: GroupedTable, changes: DataFrame) -> Totals:
+def totals_of(grouped: GroupedTable, changes: DataFrame) -> GroupTotals:
     """By the types that Spark finds; refuses columns that cannot be added up."""
     types = {field.name: field.dataType.simpleString() for field in changes.schema.fields}
     found = [measured(each, types[f"m{at}"]) for at, each in enumerate(grouped.aggregates)]
-    return Totals(by=grouped.by, measured=tuple(found))
+    return GroupTotals(by=grouped.by, measured=tuple(found))
 
 
 def definition_of(grouped: GroupedTable, changes: DataFrame) -> str:

@@ -20,7 +20,7 @@ from ledgerstone.pipeline.streams.join_tasks import (
     RIGHT,
     ROW_KEY,
     ROW_VALUE,
-    Seen,
+    SeenValues,
     layout_with,
     merge_values,
     settled_changes,
@@ -195,7 +195,7 @@ def join_foreign(job: ForeignJob) -> ForeignDone:
     )
     near = hashes_of(pa.table({ROW_KEY: touched}), ROW_KEY)
     in_subscriptions, in_right = job.share.branches
-    right = Seen(touched)
+    right = SeenValues(touched)
     right_swap = visited(area, RIGHT, in_right, near, right_changes, merge_values, right)
     values = pa.table({FOREIGN: touched, "old": right.values(0, touched)}).append_column(
         "new", right.values(1, touched)

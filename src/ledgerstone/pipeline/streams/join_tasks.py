@@ -129,7 +129,7 @@ class JoinDone(NamedTuple):
     outbox: str | None
 
 
-class Seen:
+class SeenValues:
     """The values of touched keys, before and after."""
 
     def __init__(self, keys: pa.Array) -> None:
@@ -153,7 +153,7 @@ def join_sides(job: JoinJob) -> JoinDone:
     sides = [settled_changes(each, job.share) for each in (job.left, job.right)]
     touched = whole(pc.unique(pa.concat_tables(sides).column(ROW_KEY)))
     near = hashes_of(pa.table({ROW_KEY: touched}), ROW_KEY)
-    seen = (Seen(touched), Seen(touched))
+    seen = (SeenValues(touched), SeenValues(touched))
     left, right = (
         visited(area, table, branches, near, changes, merge_values, see)
         for table, branches, changes, see in zip(

@@ -33,8 +33,9 @@ def ticked_off(store: StateStore, version: StateVersion, tell: Tell) -> StateVer
     """The version without what was told. All of it is written before any is ticked off."""
     if version.outbox:
         tell(store, version)
-        version = version.told()
+        told, version = version.outbox, version.told()
         store.commit(version)
+        store.remove(told)
     return version
 
 

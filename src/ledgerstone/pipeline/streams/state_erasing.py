@@ -23,7 +23,7 @@ from ledgerstone.pipeline.streams.join_state import JoinState
 from ledgerstone.pipeline.streams.join_tasks import FOREIGN, ROW_KEY
 from ledgerstone.pipeline.streams.state_store import StateStore, StateVersion
 from ledgerstone.pipeline.streams.state_tables import SlotFiles, SlotRows, SlotSink, hashes_of
-from ledgerstone.pipeline.streams.totals import Totals
+from ledgerstone.pipeline.streams.totals import GroupTotals
 from ledgerstone.pipeline.tables.target import InProcess
 
 # Newer than any record, and of no partition.
@@ -70,7 +70,7 @@ def purge_state(work: str, key: bytes) -> Finding:
 def _opened(store: StateStore, version: StateVersion) -> AggregateState | JoinState:
     spec: Any = version.spec
     if spec.get("kind") == AGGREGATE:
-        return AggregateState(store, Totals.from_json(spec), InProcess())
+        return AggregateState(store, GroupTotals.from_json(spec), InProcess())
     if "how" not in spec:
         raise PipelineError(f"{store.work} holds a state of an unknown kind")
     return JoinState(store, InProcess(), how=spec["how"], by_foreign_key=spec["by_foreign_key"])

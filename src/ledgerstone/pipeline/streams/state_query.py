@@ -18,7 +18,7 @@ from ledgerstone.pipeline.streams.foreign_tasks import LEFT_KEYS, SUBSCRIPTIONS
 from ledgerstone.pipeline.streams.join_tasks import FOREIGN, LEFT, RIGHT, ROW_KEY, ROW_VALUE
 from ledgerstone.pipeline.streams.state_store import StateStore, StateVersion
 from ledgerstone.pipeline.streams.state_tables import StateTable, hashes_of
-from ledgerstone.pipeline.streams.totals import GROUP, Totals, extremes_of
+from ledgerstone.pipeline.streams.totals import GROUP, GroupTotals, extremes_of
 from ledgerstone.pipeline.tables.group_merging import read_files
 from ledgerstone.pipeline.tables.leaves import holds
 
@@ -59,7 +59,7 @@ class _Asked:
         return rows.filter(pc.equal(rows.column(table.by), wanted.column(table.by)[0]))
 
     def _aggregate(self, key: bytes) -> dict[str, Any] | None:
-        totals = Totals.from_json(self._version.spec)
+        totals = GroupTotals.from_json(self._version.spec)
         given = self._rows(keys_table(totals), key).to_pylist()
         found: dict[str, Any] = {}
         for group in _groups(key, totals):
@@ -95,7 +95,7 @@ class _Asked:
         }
 
 
-def _groups(key: bytes, totals: Totals) -> Iterator[str]:
+def _groups(key: bytes, totals: GroupTotals) -> Iterator[str]:
     """The groups that a text may mean: an object as the key of a result, or the one cell of it."""
     text = key.decode("utf-8", "replace")
     try:

@@ -73,11 +73,9 @@ def is_within(top: int, unit: int) -> bool:
 def _units(tops: Iterable[int]) -> list[int]:
     """Parts of all hashes, none inside another, and none smaller than a slot."""
     whole = 1 << SLOT_BITS
-    cut = {top if depth_of(top) <= SLOT_BITS else top & (whole - 1) | whole for top in tops}
+    cut = sorted({top if depth_of(top) <= SLOT_BITS else top & (whole - 1) | whole for top in tops})
     return [
-        unit
-        for unit in sorted(cut)
-        if not any(other != unit and is_within(unit, other) for other in cut)
+        unit for unit in cut if not any(other != unit and is_within(unit, other) for other in cut)
     ]
 
 

@@ -9,7 +9,7 @@ next run. Files that no version names may hold what was deleted since; they go w
 import json
 import os
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -148,6 +148,10 @@ class StateStore:
             os.fsync(directory)
         finally:
             os.close(directory)
+
+    def remove(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            (self._root / path).unlink(missing_ok=True)
 
     def tidy(self, version: StateVersion) -> None:
         """Removes every file that the version does not name."""

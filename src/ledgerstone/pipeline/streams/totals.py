@@ -35,7 +35,7 @@ from ledgerstone.pipeline.streams.measures import (
 )
 from ledgerstone.pipeline.streams.ordered_values import ordered_bytes, value_of
 
-__all__ = ["MAX_MEASURES", "Aggregate", "MeasureKind", "Totals"]
+__all__ = ["MAX_MEASURES", "Aggregate", "GroupTotals", "MeasureKind"]
 
 MAX_MEASURES: Final = 50
 KEY: Final = "key"
@@ -65,7 +65,7 @@ class GroupSums(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
+class GroupTotals:
     """Picklable: what is aggregated. `by` are the names that a group's key has."""
 
     by: tuple[str, ...]
@@ -116,14 +116,14 @@ class Totals:
         }
 
     @staticmethod
-    def from_json(content: Mapping[str, Any]) -> "Totals":
+    def from_json(content: Mapping[str, Any]) -> "GroupTotals":
         found = [
             Measured(
                 **{**each, "kind": MeasureKind(each["kind"]), "measure": Measure(each["measure"])}
             )
             for each in content["aggregates"]
         ]
-        return Totals(by=tuple(content["by"]), measured=tuple(found))
+        return GroupTotals(by=tuple(content["by"]), measured=tuple(found))
 
     # -- from keys to deltas -------------------------------------------------------------------
 
@@ -226,7 +226,7 @@ def split_deltas(deltas: pa.Table) -> tuple[pa.Table, pa.Table]:
     return deltas.filter(is_sum), values.cast(VALUES_SCHEMA)
 
 
-def with_deltas(totals: Totals, held: pa.Table, deltas: pa.Table) -> pa.Table:
+def with_deltas(totals: GroupTotals, held: pa.Table, deltas: pa.Table) -> pa.Table:
     """`groups` after the deltas; a group without rows is gone."""
     changes = totals.sums_of(deltas)
     touched = pc.is_in(held.column(GROUP), value_set=pa.array(list(changes), pa.string()))
