@@ -104,7 +104,7 @@ class Partition:
     def _lead(self, state: PartitionImage) -> Leadership | None:
         role, end_offset = self.role, self.log.log_end_offset
         if state.leader_epoch > role.leader_epoch:
-            # Synced, and before the first append of the epoch.
+            # Synced before the first append of the epoch.
             self.log.lead_from(state.leader_epoch, end_offset)
         if isinstance(role, Leader):
             is_new_epoch = state.leader_epoch > role.leader_epoch

@@ -127,6 +127,8 @@ class PartitionLog:
     # Count of new names in the directory, and how many of them an fsync has made durable.
     _names_made: int = field(default=1, repr=False)
     _names_synced: int = field(default=0, repr=False)
+    # This log is led in an epoch that has no batch yet.
+    _has_unwritten_epoch: bool = field(default=False, repr=False)
 
     # -- offsets ------------------------------------------------------------------------------
 
@@ -339,17 +341,18 @@ class PartitionLog:
         raise error
 
     def note_leader_epoch(self, leader_epoch: int, start_offset: int) -> None:
-        """A leader epoch begins. Crash here: an entry past the log's end is cut at load."""
-        if leader_epoch >= 0 and self.epochs.assign(leader_epoch, start_offset):
+        """A batch of this epoch is about to be written. Crash here: an entry past the log's end is
+        cut at load."""
+        begins = leader_epoch >= 0 and self.epochs.assign(leader_epoch, start_offset)
+        if begins or self._has_unwritten_epoch:
             self.epoch_checkpoint.write(self.epochs.entries())
+            self._has_unwritten_epoch = False
 
     def lead_from(self, leader_epoch: int, start_offset: int) -> None:
-        """The metadata says so. A disk that refuses fails this log: nothing is appended to it, and
-        whatever else the metadata says is carried out."""
-        try:
-            self.note_leader_epoch(leader_epoch, start_offset)
-        except OSError as error:
-            self.fail(f"leader epoch {leader_epoch} was not written: {error}", error)
+        """The metadata says so. Written with the first batch, as a load cuts an epoch without one:
+        a broker is given all its partitions at once, and must not wait for as many syncs."""
+        if leader_epoch >= 0 and self.epochs.assign(leader_epoch, start_offset):
+            self._has_unwritten_epoch = True
 
     def _result(
         self,

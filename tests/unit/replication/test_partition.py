@@ -44,10 +44,28 @@ def test_leader_whose_disk_refuses_the_epoch_takes_no_writes() -> None:
     world.fs.fail_matching("fsync", "*leader-epoch-checkpoint*", errno.EIO, times=1)
 
     hosted.assume(led_by(1, 3, (1,)))
+    with pytest.raises(LogStorageError):
+        hosted.append(batch(("key", "value")), acks=-1)
 
     assert [type(each) for each in told] == [OSError]
     with pytest.raises(LogStorageError):
         hosted.append(batch(("key", "value")), acks=-1)
+
+
+def test_leader_writes_its_epoch_down_with_the_first_batch() -> None:
+    """A broker that was given 775 partitions synced a file for each of them. Meanwhile it sent no
+    heartbeats, was fenced, came back, and was given them again, without an end."""
+    world = World()
+    log = world.open()
+    hosted = Partition(log=log, topic_id=bytes(16), node_id=1)
+
+    hosted.assume(led_by(1, 3, (1,)))
+    hosted.assume(led_by(1, 4, (1,)))
+    assert log.epochs.entries() == [(4, 0)]
+    assert log.epoch_checkpoint.read() == []
+    hosted.append(batch(("key", "value")), acks=-1)
+
+    assert log.epoch_checkpoint.read() == [(4, 0)]
 
 
 def test_high_watermark_is_the_least_that_every_in_sync_replica_has(partition: Partition) -> None:
