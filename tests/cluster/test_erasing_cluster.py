@@ -180,6 +180,16 @@ def make_secrets(story: Story, node_id: int) -> bytes:
     return (node.directory / "erasure.keys").read_bytes()
 
 
+def kill_for_all(story: Story, node_id: int) -> None:
+    """Until the others know: a journal that is made before might be led there."""
+    story.cluster.kill(node_id)
+    other = story.cluster.running[0]
+    wait_until(
+        lambda: story.cluster.on(other, lambda run: run.broker.image.brokers[node_id].fenced),
+        f"broker {node_id} is fenced",
+    )
+
+
 def secrets_of(story: Story) -> list[bytes]:
     return [(each.directory / "erasure.keys").read_bytes() for each in story.cluster.nodes.values()]
 
@@ -220,7 +230,7 @@ def test_broker_that_made_secrets_and_was_lost_takes_those_that_were_chosen(stor
     story.topic()
     story.put()
     late = make_secrets(story, 3)
-    story.cluster.kill(3)
+    kill_for_all(story, 3)
     erasure_id = story.erase(1)
     story.run(erasure_id, until="tombstoned")
     story.cluster.start(3)
@@ -381,7 +391,7 @@ def test_broker_that_dies_in_the_middle_of_its_scan_scans_again(story: Story) ->
 def test_broker_that_was_away_gets_the_secrets_and_can_take_over(story: Story) -> None:
     story.topic()
     story.put()
-    story.cluster.kill(3)
+    kill_for_all(story, 3)
     erasure_id = story.erase(1)
     story.run(erasure_id, until="tombstoned")
     keys = story.cluster.nodes[3].directory / "erasure.keys"

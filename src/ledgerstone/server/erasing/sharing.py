@@ -88,6 +88,11 @@ class SecretsSharing:
         return self.others.image().partition(*JOURNAL)
 
     @property
+    def _epoch(self) -> int | None:
+        journal = self._state
+        return None if journal is None else journal.leader_epoch
+
+    @property
     def _in_sync(self) -> list[int]:
         """Other brokers that may lead next."""
         journal = self._state
@@ -104,8 +109,8 @@ class SecretsSharing:
         for broker_id in self._in_sync:
             found = self._held_by(broker_id)
             if found != public_key:
-                has = "no secrets" if found is None else f"other secrets, {found},"
-                return self.refusals.get(broker_id, f"broker {broker_id} has {has} yet")
+                has = "has no secrets yet" if found is None else f"still has other secrets, {found}"
+                return self.refusals.get(broker_id, f"broker {broker_id} {has}")
         return None
 
     def may_make(self) -> str | None:
@@ -138,7 +143,8 @@ class SecretsSharing:
         try:
             own = self._own_key()
         except _REFUSED:
-            # Its owner is told when a request comes, or when another broker asks.
+            # Whoever asks is told; the disk may read it later.
+            self._again()
             return
         for broker_id in self._to_ask(own):
             if broker_id in self._asking or (own and self._held_by(broker_id) == own):
@@ -186,10 +192,8 @@ class SecretsSharing:
 
     def _check_epoch(self, broker_id: int, content: Mapping[str, Any]) -> None:
         """Whoever knows an older leader may take that one's secrets yet, whatever it has now."""
-        journal = self._state
-        epoch = None if journal is None else journal.leader_epoch
         # Releases before this one do not say.
-        if content.get("epoch", epoch) != epoch:
+        if content.get("epoch", self._epoch) != self._epoch:
             raise InvalidRequest(f"broker {broker_id} knows another leader of the journal")
 
     def _may_give(self, own: str, theirs: object, wanted: object) -> bool:
@@ -206,14 +210,17 @@ class SecretsSharing:
         sealed = seal_for(box, secrets_text(own), context=self._context(broker_id), dice=self.dice)
         self._asking[broker_id] = None
         content = encoded({"sealed": sealed.hex()})
-        heard = partial(self._given, broker_id)
+        heard = partial(self._given, broker_id, self._epoch)
         self.others.ask(broker_id, WorkKind.GIVE_SECRETS, heard, content)
 
-    def _given(self, broker_id: int, word: Said | Unanswered) -> None:
+    def _given(self, broker_id: int, epoch: int | None, word: Said | Unanswered) -> None:
         del self._asking[broker_id]
         try:
             if isinstance(word, Unanswered):
                 raise InvalidRequest(word.reason)
+            if epoch != self._epoch:
+                # Another leader may have offered others since.
+                raise InvalidRequest(f"broker {broker_id} has taken secrets under another leader")
             public_key = decoded(word.content).get("public_key")
             if not isinstance(public_key, str):
                 raise InvalidRequest(f"broker {broker_id} did not say what it has taken")
@@ -253,8 +260,7 @@ class SecretsSharing:
         """What is here, where to seal secrets for, and which are missing."""
         from ledgerstone.erasure.sealing import box_of
 
-        journal = self._state
-        epoch = None if journal is None else journal.leader_epoch
+        epoch = self._epoch
         try:
             public_key = self._own_key()
         except _REFUSED as error:
