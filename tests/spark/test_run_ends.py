@@ -1,8 +1,10 @@
 """Runs whose JVM, worker or own process dies: one line, an exit code, a correct status."""
 
+import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -97,6 +99,43 @@ def test_interrupted_run_says_that_it_was_stopped(
     assert process.returncode != 0
     assert pipeline.start(master="local[2]", once=True).wait(TIMEOUT_S) == 0
     pipeline.assert_table_is_the_model()
+
+
+def test_one_interrupt_stops_every_served_pipeline_also_one_with_a_session_of_its_own(
+    broker: BrokerProcess, make_topic: MakeTopic, produce: Produce, tmp_path: Path
+) -> None:
+    names = {"first": "local[1]", "second": "local[1]", "other": "local[2]"}
+    for name, master in names.items():
+        topic = make_topic(name)
+        produce(NewRecord(topic, b"k", b"v"))
+        content = {
+            "name": name,
+            "source": {"bootstrap": broker.bootstrap, "topic": topic},
+            "key": {"format": "string", "column": "id"},
+            "value": {"format": "string", "column": "said"},
+            "table": {"type": "sqlite", "path": f"{name}.db"},
+            "master": master,
+        }
+        (tmp_path / f"{name}.yaml").write_text(json.dumps(content), encoding="utf-8")
+
+    def states() -> dict[str, tuple[str, int]]:
+        found = {name: read_status(tmp_path / ".ledgerstone" / name) or {} for name in names}
+        return {
+            name: (status.get("state", ""), status.get("upserts", 0))
+            for name, status in found.items()
+        }
+
+    command = [sys.executable, "-m", "ledgerstone", "pipeline", "serve", str(tmp_path)]
+    with subprocess.Popen(command) as process:
+        try:
+            is_running = dict.fromkeys(names, ("running", 1))
+            wait_until(lambda: states() == is_running, "all have a batch", TIMEOUT_S)
+            process.send_signal(signal.SIGINT)
+            code = process.wait(TIMEOUT_S)
+        finally:
+            process.kill()
+
+    assert (code, states()) == (0, dict.fromkeys(names, ("stopped", 1)))
 
 
 def test_bad_record_is_one_line(

@@ -52,7 +52,7 @@ def serve(
     with ExitStack() as opened:
 
         def open_session(pipeline: "Pipeline") -> "SparkSession":
-            return opened.enter_context(
+            session = opened.enter_context(
                 spark_session(
                     f"pipelines of {directory.name}",
                     master or pipeline.master,
@@ -61,6 +61,9 @@ def serve(
                     work=_own_directory(directory),
                 )
             )
+            # PySpark has put its own handler in place, which would end everything at once.
+            signals.watch()
+            return session
 
         serving = ServedRuns(
             directory.absolute(),
@@ -70,10 +73,11 @@ def serve(
             tell=lambda told: _tell(told, as_json=as_json),
             clock=SystemClock(),
         )
-        signals = _stopped_by_signals(serving)
+        signals = _Signals(serving)
+        signals.watch()
         serving.serve()
-    if once and signals:
-        raise typer.Exit(128 + signals[0])
+    if once and signals.came:
+        raise typer.Exit(128 + signals.came[0])
     if once and serving.has_failed:
         raise typer.Exit(FAILED_EXIT)
 
@@ -85,18 +89,22 @@ def _own_directory(directory: Path) -> Path:
     return own
 
 
-def _stopped_by_signals(serving: "ServedRuns") -> list[int]:
-    """The signals received. The first ends all runs after their transactions, the next at once."""
-    came: list[int] = []
+class _Signals:
+    """The first ends all runs after their transactions, the next at once."""
 
-    def stop(number: int, _: object) -> None:
-        came.append(number)
-        serving.stop()
+    def __init__(self, serving: "ServedRuns") -> None:
+        self._serving = serving
+        self.came: list[int] = []
+
+    def watch(self) -> None:
+        if not self.came:
+            for each in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(each, self._stop)
+
+    def _stop(self, number: int, _: object) -> None:
+        self.came.append(number)
+        self._serving.stop()
         signal.signal(number, signal.SIG_DFL)
-
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, stop)
-    return came
 
 
 def _tell(told: "ServedNews", *, as_json: bool) -> None:

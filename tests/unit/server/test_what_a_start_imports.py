@@ -109,7 +109,12 @@ def test_start_of_a_single_node_imports_nothing_that_it_may_never_need(imported:
 # Planes of their own, for which there are extras; the broker imports none of them.
 IMPORT = re.compile(r"^\s*(?:import|from)\s+(\w+)", re.MULTILINE)
 OTHER_PLANES = ("demo", "pipeline", "sim", "spark", "testing")
-OF_OTHER_PLANES = ("cli/pipeline.py", "cli/spark_session.py", "records/arrow.py")
+OF_OTHER_PLANES = (
+    "cli/pipeline.py",
+    "cli/pipeline_serve.py",
+    "cli/spark_session.py",
+    "records/arrow.py",
+)
 # Only where kernels are compiled, in a child process: the extra `kernels`.
 COMPILING = {"llvmlite", "numba"}
 
