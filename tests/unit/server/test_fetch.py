@@ -102,6 +102,21 @@ def test_long_poll_waits_for_min_bytes_and_takes_what_there_is_at_the_end(
     assert len(values_in(reader.take(FetchResponse).responses[0].partitions[0])) == 1
 
 
+def test_reader_in_an_older_segment_does_not_wait_for_more_bytes_of_it(
+    machine: InProcess, client: Client, reader: Client
+) -> None:
+    """As in Kafka. A reader of small segments waited its time for each of them."""
+    write(client, "old")
+    machine.broker.partitions.get(TopicPartition(TOPIC, 0)).log.roll()
+    write(client, "new")
+
+    answer = fetched(reader, fetch(max_wait_ms=500, min_bytes=4_000))
+    reader.send(fetch({0: 1}, max_wait_ms=500, min_bytes=4_000), BY_NAME)
+
+    assert values_in(answer) == ["old"]
+    assert reader.is_waiting
+
+
 @pytest.mark.parametrize(("max_wait_ms", "min_bytes"), [(0, 1), (-1, 1), (500, 0), (500, -1)])
 def test_fetch_that_may_not_or_need_not_wait_is_answered_at_once(
     reader: Client, max_wait_ms: int, min_bytes: int

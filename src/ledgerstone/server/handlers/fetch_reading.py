@@ -98,7 +98,8 @@ class Reader(NamedTuple):
 class Found(NamedTuple):
     answers: list[tuple[FetchWish, FetchPartitionResponse]]
     size: int
-    is_urgent: bool  # Not to be waited with: an error, a diverging epoch, a preferred replica.
+    # Not to be waited with: an error, a diverging epoch, a preferred replica, an older segment.
+    is_urgent: bool
     has_committed: bool = False  # The fetch itself has moved a high watermark.
 
 
@@ -171,6 +172,9 @@ def read_all(
             size = _read_one(reader, partition, wish, answer, left, first=total == 0)
             if size and reader.is_follower and _is_held_back(broker, reader, partition):
                 answer.records, size = b"", 0
+            if size and wish.fetch_offset < partition.log.segments.active.base_offset:
+                # One segment is read at a time, and this one does not grow: nothing to wait for.
+                is_urgent = True
             wish.found = partition
             if tells and answer.diverging_epoch is None:
                 has_committed |= _follower_fetched(broker, reader, partition, wish, answer)
