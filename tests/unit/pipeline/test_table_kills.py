@@ -22,7 +22,11 @@ TABLES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("target", TABLES)
+# Iceberg makes so many calls that two kills take twenty seconds.
+@pytest.mark.parametrize(
+    "target",
+    [pytest.param(each, marks=[pytest.mark.slow] if each == "iceberg" else []) for each in TABLES],
+)
 def test_table_survives_two_kills(
     target: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
