@@ -16,7 +16,7 @@ from ledgerstone.pipeline.state.comparing_tasks import (
     PARTS,
     Compared,
     ComparePart,
-    Slice,
+    KeySlice,
     SplitByKey,
 )
 from ledgerstone.pipeline.tables.merging import merged
@@ -164,9 +164,9 @@ class Unreadable(NamedTuple):
         raise OSError("the disk is gone")
 
 
-def exchanged(layout: Layout, *sides: Rows | Unreadable) -> list[list[Slice | TaskFailure]]:
+def exchanged(layout: Layout, *sides: Rows | Unreadable) -> list[list[KeySlice | TaskFailure]]:
     """What every part was given, as Spark would bring it together."""
-    given: dict[int, list[Slice | TaskFailure]] = {}
+    given: dict[int, list[KeySlice | TaskFailure]] = {}
     for side in sides:
         for part, each in SplitByKey(layout=layout)(side):
             given.setdefault(part, []).append(each)

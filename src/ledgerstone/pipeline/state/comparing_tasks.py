@@ -41,14 +41,14 @@ PARTS: Final = 64
 _SPLIT_BYTES: Final = 16 << 20
 
 
-class Slice(NamedTuple):
+class KeySlice(NamedTuple):
     """Rows of one part, as an Arrow stream."""
 
     is_topic: bool
     stream: bytes
 
 
-Sent = tuple[int, Slice | TaskFailure]  # to which part
+Sent = tuple[int, KeySlice | TaskFailure]  # to which part
 
 
 class Side(Protocol):
@@ -130,7 +130,7 @@ class SplitByKey:
         rows = pa.concat_tables(pieces)
         if rows.num_rows:
             for number, some in parts(rows, bucket_numbers(rows, self.layout, PARTS).to_numpy()):
-                yield number, Slice(side.is_topic, _as_stream(some))
+                yield number, KeySlice(side.is_topic, _as_stream(some))
 
 
 class Compared(NamedTuple):
@@ -150,7 +150,7 @@ class ComparePart:
     stage: BatchStage | None = None
     only_deletes: bool = False
 
-    def __call__(self, sent: Iterable[Slice | TaskFailure]) -> Compared | TaskFailure:
+    def __call__(self, sent: Iterable[KeySlice | TaskFailure]) -> Compared | TaskFailure:
         sides = {True: [self.layout.change_schema.empty_table()]}
         sides[False] = [self.layout.table_schema.empty_table()]
         for each in sent:
