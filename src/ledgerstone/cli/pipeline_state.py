@@ -19,8 +19,6 @@ from ledgerstone.cli.output import flush, printable, write_json, write_line
 from ledgerstone.cli.spark_session import ConfOption, spark_session
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from ledgerstone.pipeline.state.jobs import RunJobs
     from ledgerstone.pipeline.state.snapshot import Made
 
@@ -112,7 +110,7 @@ def restore(
 
 
 @contextmanager
-def _run_jobs(master: str, given: list[str]) -> "Iterator[tuple[RunJobs, SparkSession | None]]":
+def _run_jobs(master: str, given: list[str]) -> "Iterator[tuple[RunJobs, object | None]]":
     from ledgerstone.pipeline.state.jobs import run_here, run_on
 
     if master == _NO_SPARK:
@@ -122,7 +120,7 @@ def _run_jobs(master: str, given: list[str]) -> "Iterator[tuple[RunJobs, SparkSe
         yield run_on(spark), spark
 
 
-def _load(definition: Path, path: Path, spark: "SparkSession | None") -> None:
+def _load(definition: Path, path: Path, spark: object | None) -> None:
     from ledgerstone.pipeline.definition_files import load_definition
     from ledgerstone.pipeline.errors import PipelineError
     from ledgerstone.pipeline.state.loading import load_into

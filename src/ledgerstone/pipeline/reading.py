@@ -1,4 +1,7 @@
-"""How a pipeline reads its topic: options of the reader, by Spark's names for them. Pure."""
+"""How a pipeline reads its topic: options of the reader, by Spark's names for them. Shell.
+
+Some of them are in a file that the definition names.
+"""
 
 from ledgerstone.pipeline.connecting import security_options
 from ledgerstone.pipeline.definition import Source
