@@ -286,7 +286,7 @@ def kafka_answers(work: Path) -> dict[str, Answers]:
         admin = LoggedIn("kafka", broker.bootstrap)
         set_up(admin)
         address = f"127.0.0.1:{broker.controller_port}"
-        return {
+        answers = {
             "controller": ask_all(
                 lambda name: LoggedIn("kafka", address, user=name),
                 controller_cases,
@@ -299,6 +299,8 @@ def kafka_answers(work: Path) -> dict[str, Answers]:
             ),
             "acls": ask_about_acls(admin),
         }
+        admin.close()
+    return answers
 
 
 def our_answers() -> dict[str, Answers]:

@@ -241,6 +241,6 @@ REFUSED: Final = {
         },
         "listener.security.protocol.map",
         "must name the protocol of the listener CONTROLLER",
-        None,
+        "No security protocol defined for listener CONTROLLER",
     ),
 }
