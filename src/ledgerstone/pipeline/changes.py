@@ -1,8 +1,8 @@
 """Records of a topic to the changes of a table. Pure; runs in Spark's Python workers.
 
 A change is a row: the columns of the definition, where the record is, and whether it deletes. A
-record that the filter leaves out deletes, and nothing of its value is in the change. A
-record that cannot be decoded is a change too, with the reason, and is sorted out on the driver.
+record that the filter leaves out deletes, and nothing of its value is in the change. A record that
+cannot be decoded is a change too, with the reason, and is sorted out by the task that read it.
 """
 
 from collections.abc import Callable, Iterable

@@ -8,7 +8,6 @@ the key: a restore from it is then safe from that erasure.
 
 import os
 from pathlib import Path
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,15 +15,14 @@ import pyarrow.parquet as pq
 
 from ledgerstone.dataclasses import replace
 from ledgerstone.pipeline.state.folding import SNAPSHOT_SCHEMA, facts_of
-from ledgerstone.pipeline.state.making import load_manifest, snapshots_in, sync_directory
+from ledgerstone.pipeline.state.making import load_manifest, snapshots_in
 from ledgerstone.pipeline.state.manifest import (
     MANIFEST,
     SnapshotManifest,
     SnapshotPartition,
     to_json,
 )
-
-_TEMPORARY: Final = f"{MANIFEST}.tmp"
+from ledgerstone.pipeline.synced_files import replace_text, sync_directory
 
 
 def purge_snapshots(directory: Path, topic: str, key: bytes, erasure_id: str | None = None) -> int:
@@ -82,13 +80,8 @@ def _next_name(name: str) -> str:
 
 
 def _commit(path: Path, manifest: SnapshotManifest) -> None:
-    with (path / _TEMPORARY).open("w", encoding="utf-8") as file:
-        file.write(to_json(manifest))
-        file.flush()
-        os.fsync(file.fileno())
-    # Crash here: the old manifest counts with its files, and the next purge does it again.
-    (path / _TEMPORARY).rename(path / MANIFEST)
-    sync_directory(path)
+    # Crash before: the old manifest counts with its files, and the next purge does it again.
+    replace_text(path / MANIFEST, to_json(manifest))
 
 
 def _drop_leftovers(path: Path, manifest: SnapshotManifest) -> None:

@@ -20,6 +20,7 @@ from ledgerstone.pipeline.state.manifest import (
     from_json,
     to_json,
 )
+from ledgerstone.pipeline.synced_files import sync_directory
 from ledgerstone.state.reading import PartitionBounds
 from ledgerstone.uuid_text import uuid_to_text
 
@@ -267,11 +268,3 @@ def _partition(bound: PartitionBounds, end: int, done: PartitionDone) -> Snapsho
 
 def _file_name(partition: int) -> str:
     return f"part-{partition:05d}.parquet"
-
-
-def sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -7,7 +7,6 @@ next run. Files that no version names may hold what was deleted since; they go w
 """
 
 import json
-import os
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any, Final
 from ledgerstone.dataclasses import dataclass, field, replace
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.streams.state_tables import SwappedLeaves
+from ledgerstone.pipeline.synced_files import replace_text
 from ledgerstone.pipeline.tables.file_area import STAGING, FileArea
 from ledgerstone.pipeline.tables.leaves import LeafFile
 
@@ -136,18 +136,8 @@ class StateStore:
         )
 
     def commit(self, version: StateVersion) -> None:
-        temporary = self._root / f"{MANIFEST}.tmp"
-        with temporary.open("w", encoding="utf-8") as file:
-            json.dump(version.as_json(), file)
-            file.flush()
-            os.fsync(file.fileno())
-        # Crash here: the old version counts, and the new files are leftovers.
-        temporary.rename(self._root / MANIFEST)
-        directory = os.open(self._root, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        # Crash before: the old version counts, and the new files are leftovers.
+        replace_text(self._root / MANIFEST, json.dumps(version.as_json()))
 
     def remove(self, paths: Iterable[str]) -> None:
         for path in paths:

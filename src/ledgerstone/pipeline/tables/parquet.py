@@ -7,7 +7,6 @@ file its rows and a digest of its bytes, which is checked whenever the file is r
 """
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +15,7 @@ import pyarrow as pa
 
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import Layout
+from ledgerstone.pipeline.synced_files import replace_text
 from ledgerstone.pipeline.tables.evolution import evolution, type_names
 from ledgerstone.pipeline.tables.file_area import FileArea
 from ledgerstone.pipeline.tables.group_merging import SwappedFiles, read_leaf
@@ -128,18 +128,8 @@ class ParquetTable(LeafTable):
         return version
 
     def _commit(self, manifest: Mapping[str, Any]) -> None:
-        temporary = self._path / f"{MANIFEST}.tmp"
-        with temporary.open("w", encoding="utf-8") as file:
-            json.dump(manifest, file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        # Crash here: the old manifest counts, and the new files are leftovers.
-        temporary.rename(self._path / MANIFEST)
-        directory = os.open(self._path, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        # Crash before: the old manifest counts, and the new files are leftovers.
+        replace_text(self._path / MANIFEST, json.dumps(manifest, indent=1))
 
     def _drop_leftovers(self) -> None:
         """Files that no manifest names: of a run that died, and of versions that are past.
