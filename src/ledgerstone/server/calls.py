@@ -78,8 +78,15 @@ class _Line:
     waiting: deque[_Call] = field(default_factory=deque)
     sent: deque[_Call] = field(default_factory=deque)
     log_in_again_ms: int | None = None
+    # A connection that is not ready by then is given up: the node may be gone without a word.
+    ready_by_ms: int = 0
+    timeout_ms: int = 0  # of the newest call
     backoff_ms: int = 0
     may_dial_ms: int = 0
+
+    @property
+    def is_ready(self) -> bool:
+        return self.wire is not None and self.wire.state is ClientState.READY
 
     @property
     def calls(self) -> Iterable[_Call]:
@@ -131,6 +138,7 @@ class Calls:
         if line is None:
             line = self._lines[address] = _Line(peer)
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        line.timeout_ms = timeout_ms
         line.waiting.append(_Call(request, on_answer, least_version, deadline_ms))
         self._due_by(deadline_ms)
         self._go_on(line)
@@ -158,6 +166,8 @@ class Calls:
                 self._go_on(line)
                 for call in line.calls:
                     self._due_by(call.deadline_ms)
+                if line.connection is not None and not line.is_ready:
+                    self._due_by(line.ready_by_ms)
         return self._end_turn()
 
     def _due_by(self, due_ms: int) -> None:
@@ -177,6 +187,7 @@ class Calls:
                 make_login=self.make_login,
             )
             self._by_connection[result.connection] = line
+            self._expect_ready(line)
             self._send(line)
         else:
             assert isinstance(result, DialFailed)
@@ -209,7 +220,7 @@ class Calls:
             self._hang_up(line)
             self._give_up(line, f"{line.peer.host}:{line.peer.port} broke the protocol: {error}")
             return self._end_turn()
-        if line.wire.state is ClientState.READY:
+        if line.is_ready:
             line.backoff_ms = 0
             self._note_login(line)
         for response in responses:
@@ -222,7 +233,7 @@ class Calls:
     def lost(self, connection: ConnectionId, reason: str) -> list[Effect]:
         line = self._by_connection.pop(connection, None)
         if line is not None:
-            was_ready = line.wire is not None and line.wire.state is ClientState.READY
+            was_ready = line.is_ready
             line.connection, line.wire = None, None
             self._give_up(line, reason, backs_off=not was_ready)
         return self._end_turn()
@@ -258,6 +269,11 @@ class Calls:
         if wire.state is ClientState.READY and not wire.in_flight:
             line.log_in_again_ms = None
             wire.log_in_again()
+            self._expect_ready(line)
+
+    def _expect_ready(self, line: _Line) -> None:
+        line.ready_by_ms = self._clock.monotonic_ms() + line.timeout_ms
+        self._due_by(line.ready_by_ms)
 
     def _send(self, line: _Line) -> None:
         """Negotiation goes first; requests follow once the node has said what it knows."""
@@ -265,7 +281,7 @@ class Calls:
         assert wire is not None
         assert connection is not None
         self._may_log_in_again(line, wire)
-        while line.waiting and wire.state is ClientState.READY:
+        while line.waiting and line.is_ready:
             call = line.waiting.popleft()
             if (refusal := _send(wire, call)) is None:
                 line.sent.append(call)
@@ -280,12 +296,14 @@ class Calls:
             self._hang_up(line)
             self._give_up(line, "an answer did not come in time", only_sent=True)
         waiting = line.waiting
-        if any(each.deadline_ms <= now_ms for each in waiting):
-            line.waiting = deque(each for each in waiting if each.deadline_ms > now_ms)
-            # A node that takes the connection and then says nothing is given up as well.
-            if line.connection is not None and not line.waiting:
-                self._hang_up(line)
-                self._back_off(line)
+        line.waiting = deque(each for each in waiting if each.deadline_ms > now_ms)
+        # A node that takes the connection and then says nothing is given up as well, also where
+        # there is always another request before the last one expires.
+        is_silent = line.connection is not None and not line.is_ready
+        if is_silent and (now_ms >= line.ready_by_ms or (waiting and not line.waiting)):
+            self._hang_up(line)
+            self._back_off(line)
+        if len(line.waiting) < len(waiting):
             reason = f"{line.peer.host}:{line.peer.port} could not be reached in time"
             for each in waiting:
                 if each.deadline_ms <= now_ms:

@@ -275,21 +275,32 @@ class Connections:
         try:
             effects = ask(connection.number, *count)
         except Exception as error:  # noqa: BLE001
-            self._reporting.fault(f"request failed {type(error).__name__}", connection.peer)
-            self._drop(connection)
+            self._fail(connection, error)
             return
         if not effects:
             return
-        if len(effects) == 1 and not connection.unsent:
-            effect = effects[0]
-            if type(effect) is Send and effect.connection == connection.number:
-                self._send_at_once(connection, effect.pieces)
+        effect = effects[0]
+        if (
+            type(effect) is Send
+            and effect.connection == connection.number
+            and not connection.unsent
+            and (len(effects) == 1 or type(effects[1]) is not Send)
+        ):
+            self._send_at_once(connection, effect.pieces)
+            effects = effects[1:]
+            if not effects:
                 return
         before, self._turn_of = self._turn_of, connection.number
         try:
             self._perform(effects)
+        except Exception as error:  # noqa: BLE001 - a `FollowUp` goes on with the request
+            self._fail(connection, error)
         finally:
             self._turn_of = before
+
+    def _fail(self, connection: _Connection, error: Exception) -> None:
+        self._reporting.fault(f"request failed {type(error).__name__}", connection.peer)
+        self._drop(connection)
 
     # -- sending ------------------------------------------------------------------------------
 

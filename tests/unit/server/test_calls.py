@@ -250,6 +250,21 @@ def test_node_that_never_negotiates_fails_in_time_and_is_given_up() -> None:
     assert wires.hangups == [number]
 
 
+def test_silent_node_is_given_up_though_there_is_always_another_request() -> None:
+    wires = Wires()
+    wires.ask("first", heartbeat())
+    number = wires.connect()
+    for name in ("second", "third"):
+        wires.tick(600)
+        wires.ask(name, heartbeat())
+    assert isinstance(wires.answers["first"][0], CallFailed)
+    assert wires.hangups == [number]
+    wires.tick(50)
+    number = wires.ready()
+    wires.answer(number, HeartbeatResponse())
+    assert isinstance(wires.answers["second"][0], HeartbeatResponse)
+
+
 def test_lost_connection_fails_what_was_under_way_and_the_next_request_dials_at_once() -> None:
     wires = Wires()
     wires.ask("a", heartbeat())
