@@ -12,7 +12,7 @@ from tests.unit.server.asks import commit_offset
 from tests.unit.server.erasing_kit import KEY, TOPIC, ErasingMachine, machine_with
 
 # Every n-th operation; the slow ones take them all.
-STEP = 18
+STEP = 36
 
 
 def prepared() -> ErasingMachine:
@@ -116,7 +116,7 @@ def operations_with_groups() -> int:
 
 
 def test_death_at_a_few_operations_forgets_no_group() -> None:
-    for operation in range(5, operations_with_groups(), 4 * STEP):
+    for operation in range(5, operations_with_groups(), 2 * STEP):
         check_outputs_after_death_at(operation)
 
 

@@ -13,6 +13,7 @@ from ledgerstone.clock import Dice
 from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.key_print import KeyPrint
 from ledgerstone.erasure.outputs import GroupReading, KnownOutput, Supplement
+from ledgerstone.types import NO_LEADER_EPOCH
 
 # Crockford's base32: no letter looks like a digit, none is left to spell words with.
 _ID_LETTERS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -60,6 +61,8 @@ class Tombstone(NamedTuple):
     partition: int
     offset: int
     written_ms: int
+    # Of the leader that wrote it. None here, and below: from before epochs were noted.
+    leader_epoch: int = NO_LEADER_EPOCH
 
 
 class AskedAbort(NamedTuple):
@@ -77,6 +80,7 @@ class PartitionEnd(NamedTuple):
 
     partition: int
     end_offset: int
+    leader_epoch: int = NO_LEADER_EPOCH  # of the leader that was searched
 
 
 class RecordSpan(NamedTuple):
@@ -88,6 +92,7 @@ class RecordSpan(NamedTuple):
     last_offset: int
     records: int
     tombstones: int = 0  # how many of the records are tombstones
+    leader_epoch: int = NO_LEADER_EPOCH  # the lowest of those under which they were written
 
     def __str__(self) -> str:
         return (
@@ -183,6 +188,8 @@ class ReplicaScan:
     trouble: str | None = None  # why the scan did not see everything, where no one file is to blame
     troubles: tuple[FileTrouble, ...] = ()  # files that were not seen as they should be
     records: tuple[RecordSpan, ...] = ()
+    # Some of them are in a log that is hosted under the topic's name, but of another topic.
+    has_namesake: bool = False
     # Topics whose names hold the key, and how to show them.
     hidden_topics: tuple[tuple[str, str], ...] = ()
     counts: RecordCounts | None = None  # of `records`, once they are told apart

@@ -132,10 +132,10 @@ def sort_findings(erasure: Erasure, scans: Sequence[ReplicaScan], facts: Facts) 
         if span.topic != erasure.topic or not facts.topic_exists:
             # A topic that came back under the old name is another topic.
             findings.elsewhere.append(span._replace(topic=shown.get(span.topic, span.topic)))
-        elif span.first_offset < first_later_offset(erasure, span.partition):
-            findings.older.append(span)
-        else:
+        elif is_later(erasure, span):
             findings.recreated.append(span)
+        else:
+            findings.older.append(span)
     return findings
 
 
@@ -145,13 +145,19 @@ def with_counts(erasure: Erasure, scan: ReplicaScan, facts: Facts) -> ReplicaSca
     return replace(scan, counts=counts)
 
 
-def first_later_offset(erasure: Erasure, partition: int) -> int:
-    """Where the key's next life begins: after its tombstone, or where the search ended."""
+def is_later(erasure: Erasure, span: RecordSpan) -> bool:
+    """Whether records are of the key's next life. That begins after its tombstone, or where the
+    search ended. After an unclean election records of an older leader may lie behind it as well."""
+    begins = _next_life(erasure, span.partition)
+    return span.first_offset >= begins.end_offset and span.leader_epoch >= begins.leader_epoch
+
+
+def _next_life(erasure: Erasure, partition: int) -> PartitionEnd:
     for tombstone in erasure.tombstones:
         if tombstone.partition == partition:
-            return tombstone.offset + 1
-    ends = (end.end_offset for end in erasure.searched_ends if end.partition == partition)
-    return next(ends, 0)
+            return PartitionEnd(partition, tombstone.offset + 1, tombstone.leader_epoch)
+    ends = (each for each in erasure.searched_ends if each.partition == partition)
+    return next(ends, PartitionEnd(partition, 0))
 
 
 def has_passed_once(tombstone: Tombstone, about: PartitionFacts) -> bool:

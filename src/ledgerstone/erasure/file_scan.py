@@ -188,10 +188,7 @@ class FileScan:
             ]
             self.tally.count(kind, group, places, len(own))
             if kind == RECORD:
-                offsets = columns.offset[own]
-                tombstones = int((columns.value_length[own] < 0).sum())
-                spread = self._spread(group)
-                spread.add(len(own), tombstones, int(offsets.min()), int(offsets.max()))
+                self._spread(group).add(Spread.of(columns, own))
 
     def _spread(self, group: int) -> Spread:
         if self.aside is not None:

@@ -20,6 +20,7 @@ from ledgerstone.erasure.scan_messages import report_message, report_of
 from ledgerstone.erasure.scan_plan import KeyPrints, SearchReport
 from ledgerstone.erasure.shape import check_shape
 from ledgerstone.errors import InvalidRequest
+from ledgerstone.types import NO_LEADER_EPOCH
 
 # Of questions in one request, of writes, and of erasures in one search or scan.
 MAX_QUESTIONS: Final = 500
@@ -78,6 +79,7 @@ class ReplicaEnd(NamedTuple):
     end_offset: int
     high_watermark: int
     is_leader: bool
+    leader_epoch: int = NO_LEADER_EPOCH
 
 
 class SearchWord(NamedTuple):
@@ -99,6 +101,7 @@ class WrittenTombstone(NamedTuple):
     offset: int  # -1 where it was refused
     written_ms: int
     refusal: str = ""
+    leader_epoch: int = NO_LEADER_EPOCH
 
 
 class ScanOrder(NamedTuple):
@@ -289,14 +292,14 @@ def _write_of(
 
 
 def written_json(written: Sequence[WrittenTombstone], *, now_ms: int) -> dict[str, Any]:
-    return {"written": [[each.offset, each.written_ms - now_ms, each.refusal] for each in written]}
+    return {"written": [each._replace(written_ms=each.written_ms - now_ms) for each in written]}
 
 
 def written_of(content: Mapping[str, Any], count: int, *, now_ms: int) -> list[WrittenTombstone]:
     try:
         found = [
-            WrittenTombstone(offset, ahead_ms + now_ms, why)
-            for offset, ahead_ms, why in content["written"]
+            WrittenTombstone(offset, ahead_ms + now_ms, *others)
+            for offset, ahead_ms, *others in content["written"]
         ]
     except _MALFORMED as error:
         raise InvalidRequest(f"no word of tombstones: {type(error).__name__}") from None

@@ -257,7 +257,9 @@ def _clock_limits(erasure: Erasure) -> Iterator[str]:
 
 
 def _span_json(span: RecordSpan) -> dict[str, Any]:
-    return span._asdict()
+    content = span._asdict()
+    del content["leader_epoch"]
+    return content
 
 
 def _output_json(output: KnownOutput) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from ledgerstone.erasure.erasure import (
 )
 from ledgerstone.erasure.key_print import MIN_RAW_BYTES, KeyPrint, PrintKey
 from ledgerstone.records.compression import DEFAULT_DECOMPRESSION_LIMIT
-from ledgerstone.types import TopicPartition
+from ledgerstone.types import NO_LEADER_EPOCH, TopicPartition
 
 # A window must hold a key and its surroundings, and windows are bounded.
 MAX_RAW_BYTES: Final = 4 << 20
@@ -106,6 +106,7 @@ class Place(NamedTuple):
     is_tombstone: bool
     erasure_id: str | None  # of a tombstone that an erasure wrote
     codec: str
+    leader_epoch: int = NO_LEADER_EPOCH  # of its batch
 
 
 class UnreadableBytes(NamedTuple):

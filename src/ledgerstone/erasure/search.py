@@ -140,13 +140,11 @@ class _Search:
     ) -> None:
         for group in np.unique(groups[rows]).tolist():
             own = rows[groups[rows] == group]
-            offsets = columns.offset[own]
-            tombstones = int((columns.value_length[own] < 0).sum())
-            spread = self.spreads.setdefault((group, tp), Spread())
-            is_last = spread.records == 0 or int(offsets.max()) >= spread.last_offset
-            spread.add(len(own), tombstones, int(offsets.min()), int(offsets.max()))
+            spread, found = self.spreads.setdefault((group, tp), Spread()), Spread.of(columns, own)
+            is_last = spread.records == 0 or found.last_offset >= spread.last_offset
+            spread.add(found)
             if is_last:
-                last = int(own[offsets.argmax()])
+                last = int(own[columns.offset[own].argmax()])
                 self.last_places[group, tp] = self._places(tp, name, window, columns, group, last)
             room = max(self.plan.max_places - len(self.places), 0) // len(self.table.members[group])
             self.is_truncated |= room < len(own)
@@ -177,6 +175,7 @@ class _Search:
                 is_tombstone,
                 erasure_id_in(_headers(columns, row)) if is_tombstone else None,
                 Codec(int(columns.batches.attributes[batch]) & CODEC_MASK).config_name,
+                int(columns.batches.leader_epoch[batch]),
             )
             for index in self.table.members[group]
         ]

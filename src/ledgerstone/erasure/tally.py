@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.erasure import FileHits, NameHits, RecordSpan
+from ledgerstone.erasure.print_table import Int64s
 from ledgerstone.erasure.scan_plan import (
     SHOWN_PLACES,
     SHOWN_RESIDUE_FILES,
@@ -17,7 +18,8 @@ from ledgerstone.erasure.scan_plan import (
     PrintFindings,
     why_not_raw,
 )
-from ledgerstone.types import TopicPartition
+from ledgerstone.records.kernels import Columns
+from ledgerstone.types import NO_LEADER_EPOCH, TopicPartition
 
 RECORD: Final = "record"
 MENTION: Final = "mention"
@@ -44,14 +46,29 @@ class Spread:
     tombstones: int = 0
     first_offset: int = 0
     last_offset: int = 0
+    leader_epoch: int = NO_LEADER_EPOCH  # the lowest
 
-    def add(self, records: int, tombstones: int, first_offset: int, last_offset: int) -> None:
+    @classmethod
+    def of(cls, columns: Columns, rows: Int64s) -> "Spread":
+        """Of some records, at least one."""
+        offsets = columns.offset[rows]
+        return cls(
+            records=len(rows),
+            tombstones=int((columns.value_length[rows] < 0).sum()),
+            first_offset=int(offsets.min()),
+            last_offset=int(offsets.max()),
+            leader_epoch=int(columns.batches.leader_epoch[columns.batch_index[rows]].min()),
+        )
+
+    def add(self, other: "Spread") -> None:
         if self.records == 0:
-            self.first_offset, self.last_offset = first_offset, last_offset
-        self.records += records
-        self.tombstones += tombstones
-        self.first_offset = min(self.first_offset, first_offset)
-        self.last_offset = max(self.last_offset, last_offset)
+            self.first_offset, self.last_offset = other.first_offset, other.last_offset
+            self.leader_epoch = other.leader_epoch
+        self.records += other.records
+        self.tombstones += other.tombstones
+        self.first_offset = min(self.first_offset, other.first_offset)
+        self.last_offset = max(self.last_offset, other.last_offset)
+        self.leader_epoch = min(self.leader_epoch, other.leader_epoch)
 
     def span_in(self, tp: TopicPartition) -> RecordSpan:
         return RecordSpan(
@@ -61,6 +78,7 @@ class Spread:
             self.last_offset,
             self.records,
             self.tombstones,
+            self.leader_epoch,
         )
 
 
@@ -106,9 +124,7 @@ class Tally:
             self.names[group, what] = self.names.get((group, what), 0) + hits
         self.aside.update(other.aside)
         for (group, tp), each in other.spreads.items():
-            self.spread(group, tp).add(
-                each.records, each.tombstones, each.first_offset, each.last_offset
-            )
+            self.spread(group, tp).add(each)
 
 
 def findings_of(tally: Tally, members: list[list[int]], keys: KeyPrints) -> list[PrintFindings]:

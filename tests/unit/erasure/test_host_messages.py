@@ -38,7 +38,7 @@ WORDS = [
 KEYS = KeyPrints.under(PRINT_KEY, [PRINT_KEY.print_of("customers", b"alice@example.org")])
 REPORT = SearchReport(
     spans=(SpanOfPrint(0, RecordSpan("customers", 0, 1, 9, 3, 1)),),
-    places=(Place(0, "customers", 0, "a.log", 0, 9, T0, True, "ER-1", "none"),),
+    places=(Place(0, "customers", 0, "a.log", 0, 9, T0, True, "ER-1", "none", 3),),
     is_truncated=False,
     scanned_bytes=100,
     files=2,
@@ -75,9 +75,9 @@ CASES: dict[str, tuple[dict[str, Any], Read, object]] = {
     "search": (said.search_word_json(FOUND), said.search_word_of, FOUND),
     "writes": (said.writes_json(WRITES), said.writes_of, WRITES),
     "written": (
-        said.written_json([said.WrittenTombstone(7, T0)], now_ms=T0),
+        said.written_json([said.WrittenTombstone(7, T0, "", 3)], now_ms=T0),
         lambda content: said.written_of(content, 1, now_ms=T0),
-        [said.WrittenTombstone(7, T0)],
+        [said.WrittenTombstone(7, T0, "", 3)],
     ),
     "scans": (said.scans_json(SCANS), said.scans_of, SCANS),
 }

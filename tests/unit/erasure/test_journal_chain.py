@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.erasure.journal_chain import (
@@ -15,6 +15,7 @@ from ledgerstone.erasure.journal_chain import (
     decode_link,
     header_in,
 )
+from tests.kit.sized import examples
 
 KEY = bytes(range(32))
 Written = tuple[bytes, bytes | None, bytes | None]
@@ -62,7 +63,7 @@ def test_journal_as_it_was_written_has_no_problem() -> None:
     upto=st.integers(0, 12),
     old=st.integers(0, 3),
 )
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_compaction_is_never_taken_for_a_loss(keys: list[bytes], upto: int, old: int) -> None:
     chain = Chain(KEY)
     before: list[Written] = [(key, b"old", None) for key in keys[:old]]

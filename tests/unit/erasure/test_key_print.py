@@ -6,10 +6,11 @@ import hmac
 import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.erasure.key_print import KeyPrint, PrintKey, hmac_of, rolling_of
+from tests.kit.sized import examples
 from tests.oracles.plain_siphash import siphash128
 
 SALT = bytes(range(32))
@@ -56,7 +57,7 @@ def test_hmac_is_that_of_topic_zero_byte_and_key() -> None:
     assert made.hmac == hmac_of(SALT, "customers", b"alice")
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(key=st.binary(max_size=300))
 def test_print_has_the_words_of_the_plain_twins(key: bytes) -> None:
     made = PRINT_KEY.print_of("t", key)
@@ -104,7 +105,7 @@ def test_small_numbers_have_few_telling_bytes(key: bytes, telling: int) -> None:
     assert PRINT_KEY.print_of("t", key).telling == telling
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(key=st.binary(max_size=40))
 def test_print_comes_back_from_json(key: bytes) -> None:
     made = PRINT_KEY.print_of("t", key)

@@ -19,9 +19,15 @@ from ledgerstone.erasure.erasure import (
     Stage,
     Tombstone,
 )
-from ledgerstone.erasure.facts import BlockingTxn, Facts, PartitionFacts, SearchOutcome
+from ledgerstone.erasure.facts import (
+    BlockingTxn,
+    Facts,
+    PartitionFacts,
+    SearchOutcome,
+    sort_findings,
+)
 from ledgerstone.erasure.journal import decode, encode
-from ledgerstone.erasure.life import RESCAN_REST_MS, REST_MS, next_step
+from ledgerstone.erasure.life import RESCAN_REST_MS, REST_MS, next_step, standing_objection
 from ledgerstone.erasure.steps import (
     AbortOpen,
     Advance,
@@ -404,6 +410,44 @@ def test_records_are_sorted_into_lives_by_tombstone_and_search() -> None:
     assert isinstance(found, Advance)
     assert found.erasure.recreated == (later, beyond, new_partition)
     assert found.erasure.elsewhere == (other,)
+
+
+@pytest.mark.parametrize(
+    ("span", "is_older"),
+    [
+        (RecordSpan("customers", 0, 10, 10, 1, leader_epoch=4), True),
+        (RecordSpan("customers", 0, 10, 10, 1, leader_epoch=5), False),
+        (RecordSpan("customers", 0, 10, 10, 1, leader_epoch=6), False),
+        (RecordSpan("customers", 0, 10, 10, 1), True),  # nobody knows
+        (RecordSpan("customers", 0, 9, 10, 2, leader_epoch=6), True),
+        (RecordSpan("customers", 1, 20, 20, 1, leader_epoch=2), True),
+        (RecordSpan("customers", 1, 20, 20, 1, leader_epoch=3), False),
+    ],
+)
+def test_record_of_an_older_leader_is_no_later_life(span: RecordSpan, is_older: bool) -> None:
+    """After an unclean election it may lie behind the tombstone, or behind the search's end."""
+    erasure = replace(
+        at_stage(Stage.UNLINKED),
+        tombstones=(Tombstone(0, 9, T0, 5),),
+        searched_ends=(PartitionEnd(0, 9, 5), PartitionEnd(1, 20, 3)),
+    )
+
+    found = sort_findings(erasure, [scan(records=(span,))], Facts())
+
+    assert (found.older, found.recreated) == (([span], []) if is_older else ([], [span]))
+
+
+def test_log_of_another_topic_of_the_name_proves_nothing() -> None:
+    span = RecordSpan("customers", 0, 10, 10, 1)
+    scans = [scan(records=(span,), has_namesake=True)]
+
+    known = Facts(node_ids=[1], scans=scans)
+    assert step(Stage.UNLINKED, known) == ScanStep((1,))
+    objection = standing_objection(at_stage(Stage.UNLINKED), known) or ""
+    assert "in another topic customers, that is hosted there" in objection
+    # Of a topic that was deleted, it is the one that came after it.
+    deleted = Facts(topic_exists=False, node_ids=[1], scans=scans)
+    assert isinstance(step(Stage.UNLINKED, deleted), Advance)
 
 
 def test_topic_that_came_back_under_its_name_is_another_topic() -> None:

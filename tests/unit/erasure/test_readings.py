@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ledgerstone.erasure.erasure import Erasure, Stage, Tombstone
@@ -12,6 +12,7 @@ from ledgerstone.erasure.journal import decode, encode
 from ledgerstone.erasure.outputs import Reading
 from ledgerstone.erasure.readings import MAX_GROUPS, observed, shown_name
 from ledgerstone.erasure.standing import known_outputs
+from tests.kit.sized import examples
 from tests.unit.erasure.making import T0, at_stage, partition
 
 TOMBSTONE = Tombstone(0, 9, T0)
@@ -128,7 +129,7 @@ MOVES = st.lists(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @example([4, "look", "remove", "delete group", 12])
 @given(MOVES)
 def test_no_order_of_events_calls_a_group_reader_of_what_it_never_passed(

@@ -67,15 +67,18 @@ def receipt(erasure: Erasure | None = None) -> bytes:
     )
 
 
+ISSUED = receipt()
+
+
 def signed(**change: Any) -> bytes:
     """A receipt with other fields, signed all the same."""
-    content = {**json.loads(receipt()), **change}
+    content = {**json.loads(ISSUED), **change}
     content = {name: value for name, value in content.items() if value is not ...}
     content.pop("signature", None)
     return canonical({**content, "signature": sign(SEED, canonical(content)).hex()})
 
 
-REPLICA = json.loads(receipt())["replicas"][0]
+REPLICA = json.loads(ISSUED)["replicas"][0]
 
 
 # -- issuing --------------------------------------------------------------------------------------
@@ -565,7 +568,7 @@ def paths_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
 
 
 def with_odd(path: tuple[Any, ...], odd: object) -> bytes:
-    content = json.loads(receipt())
+    content = json.loads(ISSUED)
     place = content
     for name in path[:-1]:
         place = place[name]
@@ -574,13 +577,14 @@ def with_odd(path: tuple[Any, ...], odd: object) -> bytes:
     return signed(**content) if path != ("signature",) else canonical(content)
 
 
-@pytest.mark.parametrize("path", list(paths_of(json.loads(receipt()))), ids=str)
+@pytest.mark.parametrize("path", list(paths_of(json.loads(ISSUED))), ids=str)
 def test_field_of_an_odd_kind_is_refused_in_words_or_can_be_shown(path: tuple[Any, ...]) -> None:
     for odd in ODD:
-        found = verify(with_odd(path, odd), public_key=PUBLIC_KEY, key=KEY, salt=SALT)
+        made = with_odd(path, odd)
+        found = verify(made, public_key=PUBLIC_KEY, key=KEY, salt=SALT)
 
         if found.ok:
-            assert render(parse(with_odd(path, odd)))
+            assert render(parse(made))
         else:
             assert found.reasons[0]
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.erasure.changes import cancelled
@@ -11,6 +11,7 @@ from ledgerstone.erasure.erasure import Erasure, Stage
 from ledgerstone.erasure.journal import ErasureBook
 from ledgerstone.erasure.receipt import verify
 from ledgerstone.errors import InvalidRequest
+from tests.kit.sized import examples
 from tests.unit.erasure.making import DAY_MS, KEY, SALT, T0, Died, World, requested
 
 # The key lives where Kafka's partitioner puts it, in 1, and has a stray in 3.
@@ -251,7 +252,7 @@ def test_erasure_cannot_be_cancelled_once_a_tombstone_may_be_there(stage: Stage)
 # -- the journal ----------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     turns=st.lists(st.tuples(st.integers(0, 2), st.sampled_from(Stage)), max_size=12),
     after_ms=st.sampled_from([0, DAY_MS]),

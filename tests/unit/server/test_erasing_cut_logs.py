@@ -11,6 +11,7 @@ from ledgerstone.erasure.key_print import SALT_BYTES, PrintKey
 from ledgerstone.erasure.residue import scan_dirs
 from ledgerstone.erasure.scan_plan import KeyPrints, ResiduePlan
 from ledgerstone.fs import join
+from ledgerstone.records.builder import build_batch
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.erasing.looking import proof_of, scan_here
 from ledgerstone.server.erasing.scans import ScanFailed
@@ -43,22 +44,23 @@ def cut_and_go_on(machine: ErasingMachine) -> None:
     machine.put(0, *[(b"dave", b"%d" % each) for each in range(5)])
 
 
-def begin_scan(machine: ErasingMachine) -> list[ReplicaScan]:
+def begin_scan(machine: ErasingMachine, topic_id: str = "") -> list[ReplicaScan]:
     found: list[ReplicaScan] = []
 
     def ended(scans: list[ReplicaScan] | ScanFailed) -> None:
         assert not isinstance(scans, ScanFailed)
         found.extend(scans)
 
-    orders = [ScanOrder("ER-1", TOPIC, uuid_to_text(machine.broker.image.topics[TOPIC].topic_id))]
+    topic_id = topic_id or uuid_to_text(machine.broker.image.topics[TOPIC].topic_id)
+    orders = [ScanOrder("ER-1", TOPIC, topic_id)]
     print_key = PrintKey.from_salt(bytes(SALT_BYTES))
     keys = KeyPrints.under(print_key, [print_key.print_of(TOPIC, KEY)])
     scan_here(machine.broker.erasing, orders, keys, ended)
     return found
 
 
-def scan(machine: ErasingMachine) -> ReplicaScan:
-    found = begin_scan(machine)
+def scan(machine: ErasingMachine, topic_id: str = "") -> ReplicaScan:
+    found = begin_scan(machine, topic_id)
     machine.settle()
     (only,) = found
     return only
@@ -142,3 +144,22 @@ def test_proof_lists_no_partitions_of_a_later_topic_of_that_name(machine: Erasin
     here, other = proof_of(erasing, TOPIC, topic_id), proof_of(erasing, TOPIC, "A" * 22)
 
     assert (here.hosted_count, other.hosted_count) == (1, 0)
+
+
+def test_scan_says_under_which_leader_the_records_were_written(machine: ErasingMachine) -> None:
+    (before,) = scan(machine).records
+    partition = hosted(machine)
+    partition.log.lead_from(partition.leader_epoch + 4, partition.log.log_end_offset)
+    data = build_batch([(1, KEY, b"Kiel", ())])
+    partition.log.append_as_leader(data, leader_epoch=partition.leader_epoch + 4)
+    partition.log.high_watermark = partition.log.log_end_offset
+
+    (after,) = scan(machine).records
+
+    assert (before.records, before.leader_epoch) == (1, partition.leader_epoch)
+    assert (after.records, after.leader_epoch) == (2, partition.leader_epoch)
+
+
+def test_log_of_another_topic_of_the_name_is_told(machine: ErasingMachine) -> None:
+    assert not scan(machine).has_namesake
+    assert scan(machine, topic_id=uuid_to_text(bytes(range(16)))).has_namesake

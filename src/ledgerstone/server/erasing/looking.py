@@ -57,8 +57,15 @@ def search_here(
     for each in files:
         partition = work.partitions.get(each.topic_partition)
         log = partition.log
-        number = partition.topic_partition.partition
-        ends.append(ReplicaEnd(number, log.log_end_offset, log.high_watermark, partition.is_leader))
+        ends.append(
+            ReplicaEnd(
+                partition.topic_partition.partition,
+                log.log_end_offset,
+                log.high_watermark,
+                partition.is_leader,
+                partition.leader_epoch,
+            )
+        )
     plan = SearchPlan(
         partitions=files,
         keys=keys,
@@ -104,7 +111,14 @@ def scan_here(
             trouble = scan.trouble or _unsure(work, order.topic, scan, standing[order.topic])
             if offline:
                 trouble = f"log directories are offline: {offline}"
-            scans.append(replace(scan, trouble=trouble, proof=proofs[order]))
+            scans.append(
+                replace(
+                    scan,
+                    trouble=trouble,
+                    has_namesake=_has_namesake(order, scan, standing[order.topic]),
+                    proof=proofs[order],
+                )
+            )
         on_end(scans)
 
     work.scans.start(plan, ended)
@@ -114,6 +128,7 @@ class _Standing(NamedTuple):
     """A log when the scan began."""
 
     log: PartitionLog
+    topic_id: bytes
     truncations: int
     has_cut_off: bool
 
@@ -123,7 +138,9 @@ def _standing(work: ErasingWork, topic: str) -> dict[int, _Standing]:
     numbers = () if image is None else sorted(image.partitions)
     hosted = ((each, work.partitions.find(TopicPartition(topic, each))) for each in numbers)
     return {
-        number: _Standing(each.log, each.log.truncations, each.log.deleted_files.has_cut_off)
+        number: _Standing(
+            each.log, each.topic_id, each.log.truncations, each.log.deleted_files.has_cut_off
+        )
         for number, each in hosted
         if each is not None
     }
@@ -144,6 +161,11 @@ def _unsure(
         if before.has_cut_off or log is not before.log or log.truncations != before.truncations:
             return f"{tp} was cut, and what was cut off may be among what the scan has read"
     return None
+
+
+def _has_namesake(order: ScanOrder, scan: ReplicaScan, standing: Mapping[int, _Standing]) -> bool:
+    found = (standing.get(each.partition) for each in scan.records if each.topic == order.topic)
+    return any(each is not None and uuid_to_text(each.topic_id) != order.topic_id for each in found)
 
 
 def proof_of(work: ErasingWork, topic: str, topic_id: str) -> ScanProof:

@@ -259,7 +259,7 @@ def _ends(
     for broker_id, word in gathered.words.items():
         for each in word.ends if isinstance(word, SearchWord) else ():
             if leaders.get(each.partition) == broker_id and each.is_leader:
-                ends.append(PartitionEnd(each.partition, each.end_offset))
+                ends.append(PartitionEnd(each.partition, each.end_offset, each.leader_epoch))
                 committed[each.partition] = each.high_watermark
     return tuple(sorted(ends)), committed
 
@@ -275,7 +275,7 @@ def _own_tombstones(
     if isinstance(word, ScanFailed):
         return []
     return [
-        Tombstone(place.partition, place.offset, place.timestamp_ms)
+        Tombstone(place.partition, place.offset, place.timestamp_ms, place.leader_epoch)
         for place in word.report.places
         if place.print_index == index
         and place.erasure_id == erasure_id

@@ -154,7 +154,7 @@ class _Writes:
             if one.offset < 0:
                 _failed(work, erasure_id, one.refusal)
             elif known is not None and known.trouble is None:
-                tombstone = Tombstone(write.partition, one.offset, one.written_ms)
+                tombstone = Tombstone(write.partition, one.offset, one.written_ms, one.leader_epoch)
                 own = (*known.own_tombstones, tombstone)
                 work.searches[erasure_id] = known._replace(own_tombstones=own)
         work.look_now()

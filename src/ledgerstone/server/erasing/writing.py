@@ -129,7 +129,8 @@ class TombstoneWriter:
             elif partition.leader_epoch != each.leader_epoch:
                 self._refuse(each, f"{tp} has a new leader epoch")
             elif partition.log.high_watermark > each.offset:
-                self._settle(each.batch, each.index, WrittenTombstone(each.offset, each.written_ms))
+                written = WrittenTombstone(each.offset, each.written_ms, "", each.leader_epoch)
+                self._settle(each.batch, each.index, written)
             elif now_ms >= each.deadline_ms:
                 self._refuse(each, f"{tp}: replicas have not copied offset {each.offset} in time")
             else:
