@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ set min_isr 1
 set operations 0
 set transactors 0
 """
+SMALL = f"seed 2\n{SINGLE_COPIES}6000 crash node=-1 down=900\n"
 
 # Found by their first seed, so that the default suite shows that the simulator has teeth.
 QUICK = [
@@ -29,6 +31,11 @@ QUICK = [
     for each in MUTANTS
     if each.name in ("a leader commits what it has alone", "followers forget producers")
 ]
+
+
+@cache
+def digest_of_small() -> str:
+    return run(parse(SMALL)).digest
 
 
 @pytest.mark.parametrize("first", first_seeds(quick=3, count=9, step=3))
@@ -50,15 +57,13 @@ def test_seeds_keep_every_promise_without_replication(seed: int) -> None:
 
 
 def test_the_same_seed_gives_the_same_trace_twice() -> None:
-    scenario = parse(f"seed 2\n{SINGLE_COPIES}6000 crash node=-1 down=900")
-    assert run(scenario).digest == run(scenario).digest
+    assert run(parse(SMALL)).digest == digest_of_small()
 
 
 def test_the_same_seed_gives_the_same_trace_in_another_process(tmp_path: Path) -> None:
     """Whatever PYTHONHASHSEED is."""
-    text = f"seed 2\n{SINGLE_COPIES}6000 crash node=-1 down=900\n"
     script = tmp_path / "small.script"
-    script.write_text(text)
+    script.write_text(SMALL)
     command = [sys.executable, "-m", "ledgerstone.sim.replicas", "--script", str(script)]
     environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": f"{ROOT}/src"}
 
@@ -66,7 +71,7 @@ def test_the_same_seed_gives_the_same_trace_in_another_process(tmp_path: Path) -
         command, env=environment, capture_output=True, text=True, check=True, timeout=120
     )
 
-    assert f"trace {run(parse(text)).digest}" in done.stdout.splitlines()
+    assert f"trace {digest_of_small()}" in done.stdout.splitlines()
 
 
 def test_a_scenario_survives_its_own_text() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.errors import LogDirLocked
@@ -24,6 +24,7 @@ from ledgerstone.sim.filesystem import (
     SimulatedCrash,
 )
 from ledgerstone.sim.platter import SECTOR_BYTES, PowerLoss
+from tests.kit.sized import examples
 
 
 def new_disk(seed: int | str = 1) -> SimFilesystem:
@@ -343,7 +344,7 @@ def test_a_truncation_may_be_lost_while_sectors_written_before_it_arrive() -> No
     assert set(contents) == {old + old, old + new, new + old, new + new, b""}
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     changes=st.lists(
         st.one_of(

@@ -220,21 +220,22 @@ class ReplicaChecks:
     def _judge_late(self, partition: Partition, shared: _Shared, text: str) -> None:
         """An old leader that has not heard of the new one commits only what the new one has."""
         place, high = partition.topic_partition, partition.log.high_watermark
-        leader = self.nodes[shared.leaders[max(shared.leaders)] - 1]
-        hosted = None if leader.broker is None else leader.broker.partitions.find(place)
+        hosted = self._hosted(shared.leaders[max(shared.leaders)], place)
         if hosted is not None and hosted.is_leader and hosted.log.log_end_offset < high:
             raise Violation("OldLeadersCommitNothing", text)
 
     def _state_of(self, place: TopicPartition) -> PartitionImage | None:
         return self.image.partition(*place)
 
+    def _hosted(self, node_id: int, place: TopicPartition) -> Partition | None:
+        broker = self.nodes[node_id - 1].broker
+        return None if broker is None else broker.partitions.find(place)
+
     def _end_of(self, node_id: int, place: TopicPartition) -> int | None:
         """Of a live process, or of one that is down since; None after a start that opened none."""
-        node = self.nodes[node_id - 1]
-        if node.broker is not None:
-            hosted = node.broker.partitions.find(place)
-            if hosted is not None:
-                return hosted.log.log_end_offset
+        hosted = self._hosted(node_id, place)
+        if hosted is not None:
+            return hosted.log.log_end_offset
         seen = self._seen[node_id].get(place)
         return None if seen is None else seen.end_offset
 
@@ -309,9 +310,12 @@ class ReplicaChecks:
                 continue
             joined = [each for each in state.isr if each not in shared.isr]
             shared.isr = state.isr
-            shared.damaged -= set(joined)
+            # The controller may have noted a join that was committed only after the member, in sync
+            # by then, had lost its power.
+            late = {each for each in joined if self._hosted(each, place) is None} & shared.damaged
+            shared.damaged -= {*joined} - late
             members = {*state.isr, *state.eligible_leader_replicas}
-            shared.tainted &= members
+            shared.tainted = (shared.tainted | late) & members
             if members and members <= shared.tainted:
                 # The others left, and those that are left have lost their power before.
                 self.world.mark("power loss took the last copy")

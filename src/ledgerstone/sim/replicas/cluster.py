@@ -244,7 +244,7 @@ class Cluster:
         self.receipts.look_again()
         if JOURNAL not in self.checks.excused:
             check_secrets(self.nodes, image)
-        check_replicas(self.nodes, image, compacted)
+        check_replicas(self.nodes, image, compacted, self.checks.excused)
         read_logs(self.world, self.history, self.nodes, image)
         jumps = any(fault.kind == "jump" for fault in self.scenario.faults)
         retention_ms = 0 if jumps else self.scenario.config.delete_retention_ms
