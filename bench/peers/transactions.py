@@ -31,11 +31,11 @@ FILLED: Final = (200, 500, 1000)
 QUICK_FILLED: Final = (20, 100, 1000)
 NOTE: Final = (
     "One producer, the next transaction begins when the one before is committed; records of 100 B, "
-    "RF 1. The latency is that of the commit call alone, after all records were acknowledged. We "
-    "write the markers before we answer, so an answered commit can be read; Kafka answers before "
-    "it, and the next transaction of the producer waits instead. CPU is of the broker, for a "
-    "thousand transactions. Readers get transactions of 500 records of 1 KB, of which every tenth "
-    "is aborted."
+    "RF 1. The latency is that of the commit call alone, after all records were acknowledged. Both "
+    "answer once the decision is committed. We write the markers before anybody else is served; "
+    "Kafka writes them meanwhile, and the next transaction of the producer may have to wait. CPU "
+    "is of the broker, for a thousand transactions. Readers get transactions of 500 records of "
+    "1 KB, of which every tenth is aborted."
 )
 
 

@@ -7,7 +7,7 @@ that is loaded from the log.
 
 from dataclasses import replace
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -20,6 +20,7 @@ from ledgerstone.coordinator.transactions.transaction_records import (
 )
 from ledgerstone.coordinator.transactions.turn import ProducerRef, TransactionConfig
 from ledgerstone.types import NO_PRODUCER_EPOCH, TopicPartition
+from tests.kit.sized import examples
 from tests.oracles.plain_transactions import PlainCoordinator, PlainId
 from tests.unit.coordinator.transactions.desk import EPOCHS, T0, TIMEOUT_MS, Desk
 
@@ -260,5 +261,5 @@ def _looks(shard: TransactionShard) -> dict[str, tuple[object, ...]]:
 
 TestTransactionsModel = TransactionsModel.TestCase
 TestTransactionsModel.settings = settings(
-    TransactionsModel.TestCase.settings, max_examples=60, stateful_step_count=40, deadline=None
+    examples(60), stateful_step_count=40, suppress_health_check=list(HealthCheck)
 )

@@ -51,7 +51,9 @@ def new_name() -> NewName:
 def make_topic(client: Client, new_name: NewName) -> MakeTopic:
     def make(stem: str = "topic", *, partitions: int = 1) -> str:
         name = new_name(stem)
-        topic = NewTopic(name=name, partitions=partitions, replication_factor=1, configs={})
+        # Some records here are of 1970: a broker that lives long enough would let them expire.
+        kept = {"retention.ms": "-1"}
+        topic = NewTopic(name=name, partitions=partitions, replication_factor=1, configs=kept)
         create_topic_and_wait(client, topic)
         return name
 

@@ -131,17 +131,21 @@ def test_task_killed_while_it_writes(query: Query, again: Query) -> None:
     again.assert_once(0)
 
 
-def test_write_that_failed_and_is_never_run_again_leaves_nothing_open(query: Query) -> None:
-    told = query.run_task(0, 0)
+def test_write_that_failed_and_is_never_run_again_leaves_nothing_open(
+    query: Query, again: Query
+) -> None:
+    query.run_task(0, 0)
     still_runs = query.attempt(0, 1)
     assert still_runs.begin() is Standing.OPEN
     query.write(still_runs, 0, 1)
 
-    assert told is not None
-    abort_alone(query.client, query.query_id, {0: told}, silent=[1, 2])
+    tasks = [WriteId(query.query_id, 0, task) for task in range(3)]
+    abort_alone(query.client, tasks, at=query.at)
+    late = [again.run_task(0, task) for task in range(3)]
 
     # Its transactions would stay open for ten minutes.
     assert committed(query.client, query.topic) == []
+    assert late == [None, None, None], "who begins after the end writes nothing"
     with pytest.raises(TransactionError):
         still_runs.prepare()
 

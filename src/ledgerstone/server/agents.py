@@ -8,6 +8,7 @@ from ledgerstone.server.effects import (
     Dial,
     Effect,
     Flush,
+    FollowUp,
     FreezeSnapshot,
     StartScan,
     SyncCopy,
@@ -38,6 +39,7 @@ class Agents:
         self.concerned_by: dict[str, tuple[Agent, ...]] = {}
         # A result goes to each of these, in this order: the first one owns the effect.
         self._heard_by: dict[type[Effect], tuple[Agent, ...]] = {
+            FollowUp: (transactions,),
             Flush: (housekeeping, cleaning),
             Unlink: (housekeeping, erasing),
             SyncSwap: (cleaning,),

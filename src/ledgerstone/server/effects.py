@@ -68,6 +68,12 @@ class Resume:
 
 
 @dataclass(frozen=True, slots=True)
+class FollowUp:
+    """Come back for what the answers before it need not wait for: requests that wait for what was
+    appended, and markers. It ends in `Done` at once, before anybody else's turn."""
+
+
+@dataclass(frozen=True, slots=True)
 class Dial:
     """Open a connection to another node. Ends in `Dialled` or `DialFailed`.
 
@@ -254,6 +260,7 @@ Effect = (
     Send
     | Close
     | Resume
+    | FollowUp
     | Dial
     | Hangup
     | Flush

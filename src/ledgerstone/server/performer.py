@@ -16,6 +16,7 @@ from ledgerstone.server.effects import (
     Dial,
     Effect,
     Flush,
+    FollowUp,
     FreezeSnapshot,
     GiveUp,
     Halt,
@@ -108,6 +109,8 @@ class Performer:
                 hands.close(effect)
             case Resume():
                 hands.resume(effect)
+            case FollowUp():
+                self.report(effect, Done())
             case Dial():
                 hands.dial(effect)
             case Hangup():

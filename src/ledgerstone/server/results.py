@@ -3,6 +3,7 @@ through the plans they answer.
 
 | effect | results | last |
 |---|---|---|
+| `FollowUp` | | `Done` |
 | `Flush`, `SyncSwap`, also inside `PersistThen` | | `Done`, `Failed` |
 | `SyncMetadata`, `FreezeSnapshot`, `WriteSnapshot` | | `Done`, `Failed` |
 | `Unlink` | | `Unlinked` |
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Done(NamedTuple):
-    """It is durable."""
+    """It is durable; of a `FollowUp`, its time has come."""
 
 
 class Failed(NamedTuple):

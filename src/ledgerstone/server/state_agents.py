@@ -23,7 +23,7 @@ from ledgerstone.server.groups.needs import Answers, Appends, DiskTrouble, Hosts
 from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.markers import MarkerTurn, PartitionMarkers
 from ledgerstone.server.transactions.agent import Transactions
-from ledgerstone.server.transactions.needs import DrawsProducerIds
+from ledgerstone.server.transactions.needs import ActsInTurn, DrawsProducerIds
 from ledgerstone.server.transactions.settling import Settling
 from ledgerstone.server.transactions.shards import TransactionShards
 from ledgerstone.server.transactions.topic import TransactionTopic
@@ -31,7 +31,7 @@ from ledgerstone.server.verification import TxnVerification
 from ledgerstone.storage.log_dirs import LogDirs
 
 
-class AgentTurn(Answers, Appends, HostsTopics, MarkerTurn, Protocol):
+class AgentTurn(ActsInTurn, Answers, Appends, HostsTopics, MarkerTurn, Protocol):
     """The broker, as far as its agents change what happens in this turn."""
 
 
@@ -91,6 +91,7 @@ def build_state_agents(
             disk=disk,
             appends=turn,
             markers=markers,
+            turn=turn,
         ),
         disk=disk,
     )

@@ -1,8 +1,8 @@
 """A turn of a broker: requests of connections in, answers and other effects out. Grade D.
 
 One request of a connection is in work at a time, and answers leave in order. Whoever waited for
-what happened in a turn is served before it ends. What an API does is in handlers/, never here;
-nothing here knows a loop.
+what happened in a turn is served after its answers and before the next turn. What an API does is in
+handlers/, never here; nothing here knows a loop.
 """
 
 import logging
@@ -15,7 +15,7 @@ from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.server_connection import ServerConnection
 from ledgerstone.protocol.wire import ProtocolViolation
-from ledgerstone.server.effects import Close, Effect, Resume, Send
+from ledgerstone.server.effects import Close, Effect, FollowUp, Resume, Send
 from ledgerstone.server.metrics import Counters
 from ledgerstone.server.peers import Peer, Peers
 from ledgerstone.server.purgatory import Ended, Purgatory
@@ -255,7 +255,14 @@ class BrokerTurn:
     # -- effects ------------------------------------------------------------------------------
 
     def _take_effects(self) -> list[Effect]:
-        """Wakes who waited for what grew, serves who was answered, hands over what was decided."""
+        """Wakes who waited for what grew, serves who was answered, hands over what was decided.
+
+        Answers that are there already do not wait for it: a `FollowUp` brings the rest, before
+        anybody else's turn."""
+        if self._grown and self._effects:
+            self._effects.append(FollowUp())
+            effects, self._effects = self._effects, []
+            return effects
         while self._grown or self._answered:
             grown, self._grown = self._grown, {}
             for topic_partition in grown:

@@ -18,6 +18,7 @@ from ledgerstone.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequestTopic,
     OffsetForLeaderEpochResponse,
 )
+from ledgerstone.protocol.messages.produce import ProduceResponse
 from ledgerstone.records.control import end_txn_marker
 from ledgerstone.records.validation import Origin
 from ledgerstone.types import TopicPartition
@@ -32,6 +33,7 @@ from tests.unit.server.asks import (
     fetch,
     fetched,
     partitions_in,
+    produce,
     produced,
     values_in,
     write,
@@ -69,6 +71,22 @@ def test_long_poll_is_woken_by_a_produce(
 
     assert values_in(reader.take(FetchResponse).responses[0].partitions[0]) == ["news"]
     assert len(machine.broker.purgatory) == 0
+
+
+def test_producer_is_answered_before_those_who_wait_for_its_records(
+    machine: InProcess, client: Client, reader: Client
+) -> None:
+    reader.send(fetch(max_wait_ms=500, min_bytes=1), BY_NAME)
+    _, data = client.frame(produce(batch(("key", "news"))), 10)
+
+    answer, *rest = machine.broker.receive(client.number, memoryview(bytearray(data)))
+    machine.perform([answer])
+    waits = reader.is_waiting
+    machine.perform(rest)
+
+    assert client.take(ProduceResponse).responses[0].partition_responses[0].error_code == 0
+    assert waits
+    assert values_in(reader.take(FetchResponse).responses[0].partitions[0]) == ["news"]
 
 
 def test_growth_of_another_partition_does_not_wake_a_long_poll(

@@ -25,6 +25,7 @@ from ledgerstone.server.effects import (
     Dial,
     Effect,
     Flush,
+    FollowUp,
     FreezeSnapshot,
     GiveUp,
     Halt,
@@ -94,6 +95,7 @@ def samples() -> dict[type[Effect], Effect]:
         Send(1, [b"data"]),
         Close(1, "why"),
         Resume(1),
+        FollowUp(),
         Dial(2, "127.0.0.1", 1, purpose="test"),
         Hangup(1),
         persist,
@@ -142,7 +144,9 @@ class Noting:
         return lambda effect, *_: self.handed.append((name, effect))
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind", [each for each in KINDS if each is not FollowUp], ids=lambda kind: kind.__name__
+)
 def test_every_kind_reaches_the_hands(
     kind: type[Effect], samples: dict[type[Effect], Effect]
 ) -> None:
@@ -216,8 +220,9 @@ def test_every_kind_with_a_result_gets_its_last_one_once(
 @pytest.mark.parametrize("hands", [Runtime, InProcess])
 def test_hands_have_a_method_for_every_kind(hands: type) -> None:
     wanted = [name for name in vars(Hands) if not name.startswith("_")]
-    # Flush, SyncSwap, SyncCopy, SyncMetadata, FreezeSnapshot and PersistThen share `persist`.
-    assert len(wanted) == len(KINDS) - 5
+    # Flush, SyncSwap, SyncCopy, SyncMetadata, FreezeSnapshot and PersistThen share `persist`;
+    # FollowUp is the performer's own.
+    assert len(wanted) == len(KINDS) - 6
     assert [name for name in wanted if name not in vars(hands)] == []
 
 
@@ -237,6 +242,15 @@ def test_sends_side_by_side_are_one_and_others_keep_their_place() -> None:
         ("send", [third]),
         ("resume", resuming),
     ]
+
+
+def test_a_follow_up_comes_back_behind_the_sends_before_it_and_before_those_after_it() -> None:
+    hands: Any = Noting()
+    first, caused, last = Send(1, [b"a"]), Send(2, [b"b"]), Send(1, [b"c"])
+
+    Performer(hands, lambda *_: [caused]).perform([first, FollowUp(), last])
+
+    assert hands.handed == [("send", [first]), ("send", [caused]), ("send", [last])]
 
 
 # -- persist, then send ---------------------------------------------------------------------------

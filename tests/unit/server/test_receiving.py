@@ -1,6 +1,6 @@
 """Bytes received where the broker says: no copy of a large request, and memory that has a limit."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.protocol.error_codes import ErrorCode
@@ -10,6 +10,7 @@ from ledgerstone.server.effects import Effect, Resume
 from ledgerstone.types import INT32_MAX
 from tests.kit.in_process import Client, InProcess
 from tests.kit.logs import batch
+from tests.kit.sized import examples
 from tests.unit.server.asks import (
     BY_NAME,
     create_topic,
@@ -64,7 +65,7 @@ def resumed(effects: list[Effect]) -> list[int]:
     return [effect.connection for effect in effects if isinstance(effect, Resume)]
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     sizes=st.lists(st.sampled_from([10, 5000, 70_000, 300_000, 1_100_000]), max_size=5),
     step=st.sampled_from([1000, 4096, 65_536, INT32_MAX]),

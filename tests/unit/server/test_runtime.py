@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -14,9 +15,10 @@ from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest
 from ledgerstone.protocol.messages.metadata import MetadataRequest
 from ledgerstone.server.accepting import Listening
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.effects import Close, Unlink
+from ledgerstone.server.effects import Close, FollowUp, Unlink
 from ledgerstone.server.request import Answer, Request
 from ledgerstone.server.runtime import Runtime
+from ledgerstone.server.transactions.settling import Settling
 from ledgerstone.server.unsent import Unsent
 from ledgerstone.storage.deleted_files import UnlinkPlan
 from tests.kit.in_process import InProcess, frame_of, newest_version
@@ -139,6 +141,33 @@ def test_a_fault_that_is_met_again_and_again_is_told_once_a_minute(
             peer.close()
 
     serve(machine, story)
+    assert len([each for each in caplog.messages if each.startswith("request failed")]) == 1
+
+
+def test_a_fault_in_what_follows_a_request_costs_its_connection_and_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    machine = InProcess()
+    answered = machine.broker.dispatch
+
+    def dispatch(broker: Broker, request: Request, message: ApiMessage) -> Answer:
+        broker.act([FollowUp()])
+        return answered(broker, request, message)
+
+    async def story(served: Served) -> None:
+        other = await served.connect()
+        machine.broker.dispatch = dispatch
+        peer = await served.connect()
+        peer.send(MetadataRequest(topics=[]))
+        assert await peer.answer() == b""
+        machine.broker.dispatch = answered
+        other.send(MetadataRequest(topics=[]))
+        assert await other.answer() != b""
+        peer.close()
+        other.close()
+
+    with mock.patch.object(Settling, "follow_up", side_effect=RuntimeError("a bug")):
+        serve(machine, story)
     assert len([each for each in caplog.messages if each.startswith("request failed")]) == 1
 
 

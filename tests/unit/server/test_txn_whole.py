@@ -27,6 +27,7 @@ from ledgerstone.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchResponse,
 )
+from ledgerstone.server.effects import Effect
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
@@ -262,3 +263,65 @@ def test_transaction_that_nobody_ends_is_aborted_after_its_time(
     assert log_of(machine).last_stable_offset == log_of(machine).log_end_offset == 2
     assert stable(client) == {}
     assert producer.write() == ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+# -- the answer, then the markers -----------------------------------------------------------------
+
+
+def asked_to_commit(machine: InProcess, client: Client) -> list[Effect]:
+    """What the broker wants done once it has read EndTxn."""
+    producer = Producer(client, version=1)
+    producer.init()
+    producer.add(0)
+    assert producer.write() == 0
+    _, data = client.frame(EndTxnRequest(TXN_ID, producer.producer_id, producer.epoch, True), 4)
+    return machine.broker.receive(client.number, memoryview(bytearray(data)))
+
+
+def test_a_commit_is_answered_before_its_markers_are_written(
+    machine: InProcess, client: Client
+) -> None:
+    answer, *rest = asked_to_commit(machine, client)
+
+    machine.perform([answer])
+    assert client.take(EndTxnResponse).error_code == 0
+    assert log_of(machine).last_stable_offset == 0
+
+    machine.perform(rest)
+    assert log_of(machine).last_stable_offset == log_of(machine).log_end_offset == 2
+
+
+def test_a_commit_that_was_answered_survives_a_kill_before_its_markers(
+    machine: InProcess, client: Client
+) -> None:
+    answer, *_ = asked_to_commit(machine, client)
+    machine.perform([answer])
+
+    machine.kill()
+    machine.tick()
+
+    assert log_of(machine).last_stable_offset == log_of(machine).log_end_offset == 2
+    assert len(committed_values(machine.connect())) == 1
+
+
+def test_requests_sent_ahead_do_not_meet_the_transaction_before_them(
+    machine: InProcess, client: Client
+) -> None:
+    producer = Producer(client, version=1)
+    producer.init()
+    producer.add(0)
+    assert producer.write() == 0
+    begun = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=TXN_ID,
+        v3_and_below_producer_id=producer.producer_id,
+        v3_and_below_producer_epoch=producer.epoch,
+        v3_and_below_topics=[AddPartitionsToTxnTopic(TOPIC, [1])],
+    )
+    end = EndTxnRequest(TXN_ID, producer.producer_id, producer.epoch, True)
+
+    client.feed(b"".join((client.frame(end, 4)[1], client.frame(begun, 3)[1])))
+
+    assert client.take(EndTxnResponse).error_code == 0
+    (topic,) = client.take(AddPartitionsToTxnResponse).results_by_topic_v3_and_below
+    assert [each.partition_error_code for each in topic.results_by_partition] == [0]
+    assert log_of(machine).last_stable_offset == 2

@@ -231,16 +231,15 @@ class TransactionShard:
             transaction = self._known(producer.transactional_id)
             metadata = transaction.metadata
             if not decide(transaction, producer, commit=commit):
-                return TxnOutcome(answers=[DecidedAnswer(token, _ended(metadata, client_version))])
+                decided = _ended((metadata.producer_id, metadata.producer_epoch), client_version)
+                return TxnOutcome(answers=[DecidedAnswer(token, decided)])
             after = self._prepared(
                 metadata, client_version, fresh_producer_id, commit=commit, now_ms=now_ms
             )
         except KafkaError as error:
             return _refusal(token, error)
-        next_one = transitions.completed(after, now_ms)
-        return self._change(
-            transaction, after, [DecidedAnswer(token, _ended(next_one, client_version))]
-        )
+        decided = _ended(transitions.producer_after(after), client_version)
+        return self._change(transaction, after, [DecidedAnswer(token, decided)])
 
     # -- markers ------------------------------------------------------------------------------
 
@@ -416,8 +415,6 @@ def _refusal(token: Token, error: KafkaError) -> TxnOutcome:
     return TxnOutcome(answers=[DecidedAnswer(token, Decided(error.code))])
 
 
-def _ended(metadata: TransactionMetadata, client_version: int) -> Decided:
+def _ended(producer: tuple[int, int], client_version: int) -> Decided:
     """Version 2 learns from the answer what to use for the next transaction."""
-    if not raises_epoch(client_version):
-        return _DONE
-    return Decided(ErrorCode.NONE, metadata.producer_id, metadata.producer_epoch)
+    return Decided(ErrorCode.NONE, *producer) if raises_epoch(client_version) else _DONE

@@ -1,9 +1,9 @@
 """EndTxn (26). Grade D.
 
-Behaviour: the result is decided once its record is committed; then markers are written. On one
-broker they are written before the answer leaves; Kafka answers first. From version 5 on the answer
-names the producer id and epoch of the next transaction. The rules are the coordinator's:
-coordinator/transactions/README.md.
+Behaviour: the result is decided once its record is committed; then it is answered, and markers are
+written. On one broker they are written before it serves anybody else; Kafka writes them meanwhile.
+From version 5 on the answer names the producer id and epoch of the next transaction. The rules are
+the coordinator's: coordinator/transactions/README.md.
 Versions: 0-5; below 2 PRODUCER_FENCED is INVALID_PRODUCER_EPOCH.
 """
 

@@ -1,8 +1,8 @@
 """The transaction coordinators of this broker: one shard per partition of __transaction_state.
 
 Grade D. The shards decide; `hosted_shard` appends what they decide; this module finds the shard,
-sends markers, and gives the answers. With one replica all of that happens in the turn of the
-request, markers included: so an answered commit is a visible one, though nobody may rely on it.
+gives the answers, and sends markers. With one replica all of that happens before another request
+is served, markers included: so an answered commit is a visible one, though nobody may rely on it.
 """
 
 import logging
@@ -97,14 +97,13 @@ class Transactions:
 
     @property
     def next_deadline_ms(self) -> int | None:
-        hosted = self.shards.by_number
-        if not hosted:
+        if not self.shards.by_number:
             return None
         if len(self._loading):
             return 0
         retry_ms = self.settling.retries.next_deadline_ms
         times = [self._abort_check_ms, self._expiry_check_ms, retry_ms]
-        times += [each.next_deadline_ms for each in hosted.values() if each.in_flight]
+        times += [each.next_deadline_ms for each in self.settling.waiting.values()]
         return min((each for each in times if each is not None), default=None)
 
     def tick(self) -> list[Effect]:
@@ -112,9 +111,9 @@ class Transactions:
             return []
         self.go_on_loading()
         now = Now(self.clock.now_ms(), self.clock.monotonic_ms())
-        for hosted in list(self.shards.by_number.values()):
-            if hosted.in_flight:
-                deliver(hosted.overdue(now))
+        for hosted in list(self.settling.waiting.values()):
+            deliver(hosted.overdue(now))
+        self.settling.follow_up()
         self.settling.mark_due()
         if _is_due(self._abort_check_ms, now):
             interval_ms = self.config.transaction_abort_timed_out_transaction_cleanup_interval_ms
@@ -127,7 +126,8 @@ class Transactions:
         return []
 
     def completed(self, effect: Effect, result: Result) -> list[Effect]:
-        raise AssertionError(f"transactions asked for no {type(effect).__name__}")
+        self.settling.follow_up()
+        return []
 
     def metadata_changed(self, delta: Delta) -> list[Effect]:
         """A deleted partition needs no marker any more, and one that moved has another leader."""
@@ -268,6 +268,7 @@ class Transactions:
             hosted = self.shards.loaded(number)
         except KafkaError as error:
             return dict.fromkeys(partitions, error.code)
+        self.settling.follow_up()
         return hosted.shard.verify_partitions(producer, partitions)
 
     def add_partitions(
@@ -314,6 +315,7 @@ class Transactions:
         except KafkaError as error:
             on_decided(Decided(error.code))
             return
+        self.settling.follow_up()
         if fresh_producer_id is None and wants_id(hosted.shard):
             self._draw_for(transactional_id, call, on_decided)
             return

@@ -1,12 +1,13 @@
 """What transactions need of the broker's other parts, beside what groups need too. Grade D."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from ledgerstone.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from ledgerstone.server.effects import Effect
 
 OnMarkersWritten = Callable[[WriteTxnMarkersResponse], None]
 
@@ -16,6 +17,12 @@ class WritesMarkers(Protocol):
 
     def write_markers(self, request: WriteTxnMarkersRequest, on_answer: OnMarkersWritten) -> None:
         """Answers in this turn or in later ones, perhaps in several parts; each partition once."""
+        ...
+
+
+class ActsInTurn(Protocol):
+    def act(self, effects: Iterable[Effect]) -> None:
+        """They leave with this turn's effects, behind the answers given so far."""
         ...
 
 
