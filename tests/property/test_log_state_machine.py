@@ -40,6 +40,7 @@ from tests.kit.log_model import (
 )
 from tests.kit.logs import T0, batch, unlink_due
 from tests.kit.machines import Machine
+from tests.kit.sized import examples
 
 KEYS = st.sampled_from(["a", "b", "c", "d", "e"])
 PAIRS = st.lists(
@@ -525,22 +526,19 @@ class LogMachine(RuleBasedStateMachine):
         assert max(lowest, start) <= self.log.last_stable_offset <= max(highest, start)
 
 
-def run(*, examples: int, steps: int) -> None:
+def run(chosen: settings, *, steps: int) -> None:
     run_state_machine_as_test(
         LogMachine,
         settings=settings(
-            max_examples=examples,
-            stateful_step_count=steps,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
+            chosen, stateful_step_count=steps, suppress_health_check=list(HealthCheck)
         ),
     )
 
 
 def test_a_log_is_a_list_of_batches_whatever_happens_to_it() -> None:
-    run(examples=60, steps=40)
+    run(examples(60), steps=40)
 
 
 @pytest.mark.slow
 def test_a_log_is_a_list_of_batches_whatever_happens_to_it_for_long() -> None:
-    run(examples=2_000, steps=80)
+    run(settings(max_examples=2_000), steps=80)

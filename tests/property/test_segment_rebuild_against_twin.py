@@ -57,16 +57,17 @@ def log_files(draw: st.DrawFn) -> bytes:
     """Batches one after the other; then perhaps a changed byte, or an end in the middle."""
     content = bytearray()
     offset = BASE_OFFSET + draw(st.integers(0, 2))
-    for number in range(draw(st.integers(0, 12))):
-        producer_id = draw(st.sampled_from([-1, -1, 7, 8]))
+    for number in range(draw(st.integers(0, 20))):
+        producer_id = draw(st.sampled_from([-1, -1, 7, 7, 8]))
         count = draw(st.integers(1, 3))
         content += build_batch(
             [(draw(st.integers(-1, 40)), b"k", bytes(draw(st.integers(0, 90))), ())] * count,
             base_offset=offset,
             leader_epoch=draw(st.sampled_from([-1, 0, 3, 5])),
             producer_id=producer_id,
-            producer_epoch=0 if producer_id >= 0 else -1,
+            producer_epoch=draw(st.sampled_from([0, 0, 0, 1])) if producer_id >= 0 else -1,
             base_sequence=number if producer_id >= 0 else -1,
+            transactional=producer_id == 8 and draw(st.booleans()),
         )
         # Backwards is damage, far ahead what compaction leaves, and too far an overflow.
         offset += count + draw(st.sampled_from([0, 0, 0, 0, 5, -1, INT32_MAX]))
@@ -109,7 +110,11 @@ def facts_of(segment: Segment, listener: Listener) -> Facts:
         _content(segment, segment.offset_index.path),
         _content(segment, segment.time_index.path),
         listener.epochs.entries(),
-        list(listener.producers.entries()),
+        [
+            *listener.producers.entries(),
+            *(listener.producers.last_entry(each) for each in (7, 8)),
+            listener.producers.first_unstable_offset,
+        ],
         listener.producers.map_end_offset,
     )
 

@@ -38,7 +38,7 @@ from ledgerstone.storage.log_gaps import (
     check_segments_at_stop,
     missing_logs,
 )
-from ledgerstone.storage.log_recovery import Circumstances, Recovery, recover
+from ledgerstone.storage.log_recovery import Circumstances, OffsetsOutOfReach, Recovery, recover
 from ledgerstone.storage.log_shrink import put_in_place
 from ledgerstone.storage.producer_replay import reload_producers
 from ledgerstone.storage.producer_snapshots import ProducerSnapshots
@@ -84,6 +84,13 @@ class OpenLog:
     index_sizes_at_stop: Mapping[int, Sequence[int]] | None = None
     # Paths acknowledged as missing: a gap there is expected.
     accepted_gaps: frozenset[str] = frozenset()
+    # A recovery has found that offsets of the last segment outgrew it.
+    has_overflow: bool = False
+
+    @property
+    def may_split(self) -> bool:
+        """Where there is no other replica, offsets that far away are damage, and judged as such."""
+        return not (self.is_only_replica and self.is_thorough)
 
     @property
     def circumstances(self) -> Circumstances:
@@ -96,6 +103,7 @@ class OpenLog:
             high_watermark=self.high_watermark,
             is_thorough=self.is_thorough,
             index_sizes=self.index_sizes_at_stop if self.clean else None,
+            may_overflow=self.may_split and not self.has_overflow,
         )
 
 
@@ -104,14 +112,18 @@ def open_log(request: OpenLog) -> tuple[PartitionLog, Recovery]:
 
     DamagedLog if recovery would lose synced data: nothing is cut then."""
     try:
-        return _open_log(request)
+        try:
+            return _open_log(request)
+        except OffsetsOutOfReach:
+            return _open_log(replace(request, has_overflow=True))
     except (CorruptRecord, CorruptFile) as error:
         if request.is_thorough:
             raise DamagedLog([Damage(request.directory, 0, 0, str(error))]) from error
         # A wrong index points between batches. If that is all, it gets rebuilt.
         _LOG.warning("checking log partition=%s reason=%s", request.topic_partition, error)
         synced = INT64_MAX if request.clean else request.recovery_point
-        return _open_log(replace(request, clean=False, recovery_point=synced, is_thorough=True))
+        thorough = replace(request, clean=False, recovery_point=synced, is_thorough=True)
+        return _open_log(replace(thorough, has_overflow=True))
 
 
 def _open_log(request: OpenLog) -> tuple[PartitionLog, Recovery]:
@@ -125,8 +137,8 @@ def _open_log(request: OpenLog) -> tuple[PartitionLog, Recovery]:
     _load_segments(log, names, request.accepted_gaps, is_gapless=is_gapless)
     if request.sizes_at_stop is not None and not was_swapping:
         check_segments_at_stop(log, request.sizes_at_stop)
-    if not (request.is_only_replica and request.is_thorough):
-        _split_overflowed_segments(log, clean=request.clean, is_damage=request.is_only_replica)
+    if request.may_split:
+        _split_overflowed_segments(log, request)
     log.snapshots.remove_strays(log.segments.bases())
     recovery = recover(log, names, circumstances=request.circumstances)
     if not request.may_have_gaps and not request.clean:
@@ -296,17 +308,22 @@ def _load_segments(
         log.segments.add(segment)
 
 
-def _split_overflowed_segments(log: PartitionLog, *, clean: bool, is_damage: bool) -> None:
+def _split_overflowed_segments(log: PartitionLog, request: OpenLog) -> None:
     """Only other brokers' files can overflow: we roll before. Offsets may also be damaged, as the
-    checksum does not cover them."""
+    checksum does not cover them.
+
+    The last segment is recovered after an unclean stop, which reads all of it: only if something is
+    wrong with it are its headers read for this as well."""
     for segment in log.segments:
         # An overflow is only possible if the next base is more than 31 bits away.
         following = log.segments.after(segment.base_offset)
         if following is not None and segment.fits(following.base_offset - 1):
             continue
-        if not has_overflow(segment, trust_index=clean):
+        if following is None and not request.clean and not request.has_overflow:
             continue
-        if is_damage:
+        if not has_overflow(segment, trust_index=request.clean):
+            continue
+        if request.is_only_replica:
             reason = "an offset is beyond the segment's range"
             raise CorruptFile(segment.path(Kind.LOG), 0, reason)
         put_in_place(log, new=split_overflowed(log.fs, segment), old=[segment])

@@ -22,6 +22,8 @@ from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.producer_replay import apply_batch, reload_producers
 from ledgerstone.storage.producer_state import ProducerStateTable
 from ledgerstone.storage.segment import OnBad, Segment
+from ledgerstone.storage.segment_split import has_overflow
+from ledgerstone.storage.txn_index import AbortedTxnEntry
 from ledgerstone.types import INT64_MAX
 
 _LOG: Final = logging.getLogger(__name__)
@@ -44,6 +46,13 @@ class Circumstances:
     index_sizes: Mapping[int, Sequence[int]] | None = None
     # A read failed: every segment is checked, even those that count as good.
     is_thorough: bool = False
+    # Nobody has looked yet whether the offsets of the last segment outgrew it: a rebuild tells, as
+    # it only ends early where something is wrong.
+    may_overflow: bool = False
+
+
+class OffsetsOutOfReach(Exception):
+    """The last segment has to be split before it can be recovered. Nothing is changed yet."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -145,6 +154,8 @@ class _Judge:
     def of_unsynced(self, segment: Segment, later: Sequence[Segment]) -> OnBad:
         def on_bad(position: int, end: int, offset: int) -> None:
             about = self.circumstances
+            if about.may_overflow and not later and has_overflow(segment, trust_index=False):
+                raise OffsetsOutOfReach(segment.path(Kind.LOG))
             if self._is_debris(segment, position, end, offset):
                 return
             if offset < (INT64_MAX if about.clean else about.recovery_point):
@@ -215,17 +226,21 @@ def recover_segment(
     is_gapless: bool = False,
 ) -> int:
     """Rebuilds one segment's indexes; `producers` is the state at its base and is advanced."""
+    aborted_txns: list[AbortedTxnEntry] = []
 
     def on_batch(header: BatchHeader, batch: memoryview) -> None:
         if header.leader_epoch >= 0:
             log.epochs.assign(header.leader_epoch, header.base_offset)
         aborted = apply_batch(producers, header, batch)
         if aborted is not None:
-            segment.add_aborted_txn(aborted)
+            aborted_txns.append(aborted)
 
-    return segment.recover(
+    truncated = segment.recover(
         on_batch, now_ms=log.clock.now_ms(), on_bad=on_bad, is_gapless=is_gapless
     )
+    for each in aborted_txns:
+        segment.add_aborted_txn(each)
+    return truncated
 
 
 def _trouble_with_indexes(

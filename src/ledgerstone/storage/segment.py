@@ -223,11 +223,10 @@ class Segment(SegmentReader):
         """Rebuilds the indexes from the log file and cuts it at the first bad batch.
 
         `on_batch` sees good batches in order, see `segment_rebuild.OnBatch` (the caller keeps
-        producer state, epochs and aborted transactions). `on_bad` is called before anything is cut
-        and may raise instead. Returns the number of bytes cut off."""
+        producer state, epochs and aborted transactions, and adds those afterwards). `on_bad` is
+        called before anything is changed and may raise instead. Returns the number of bytes cut
+        off."""
         file_size = self.file.size()
-        self.reset_indexes()
-        self._bookmarks.clear()
         found = SegmentRebuild(
             self.base_offset, self._index_room(), on_batch, is_gapless=is_gapless
         )
@@ -236,6 +235,8 @@ class Segment(SegmentReader):
             found.read(self.file, file_size)
         if found.size < file_size and on_bad is not None:
             on_bad(found.size, file_size, found.next_offset)
+        self.reset_indexes()
+        self._bookmarks.clear()
         self.size = found.size
         self._first_read, self.holes = None, ()
         self.bytes_since_index_entry = found.bytes_since_index_entry

@@ -6,6 +6,7 @@ those of an append, `Segment.account`, which tests use as the reference.
 """
 
 from array import array
+from collections import deque
 from collections.abc import Callable
 from struct import Struct
 from typing import Final, NamedTuple
@@ -14,23 +15,31 @@ from ledgerstone.errors import UnsupportedForMessageFormat
 from ledgerstone.fs import File
 from ledgerstone.records.batch import (
     ATTRIBUTES_AT,
+    CONTROL_FLAG,
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC,
     MIN_BATCH_LENGTH,
+    TRANSACTIONAL_FLAG,
     BatchHeader,
     read_header,
 )
 from ledgerstone.records.crc import crc32c
 from ledgerstone.storage.batch_scan import WINDOW_BYTES, refuse_old_format
+from ledgerstone.storage.producer_entry import REMEMBERED_BATCHES
 from ledgerstone.types import INT32_MAX, NO_PRODUCER_ID, NO_TIMESTAMP
 
-# From a batch header: base offset, length, leader epoch, magic, CRC, last offset delta, largest
-# timestamp, producer id. The rest is skipped.
-_UNPACK: Final = Struct(">qiibI2xi8xqq10x").unpack_from
+# From a batch header: base offset, length, leader epoch, magic, CRC, attributes, last offset delta,
+# largest timestamp, producer id. The rest is skipped.
+_UNPACK: Final = Struct(">qiibIHi8xqq10x").unpack_from
+_OF_TRANSACTIONS: Final = TRANSACTIONAL_FLAG | CONTROL_FLAG
+# Producers whose last batches are kept back at a time.
+_MOST_HELD: Final = 1000
 
-# Called for each batch with a producer or a new leader epoch, and for the last batch of each
-# window, so that the caller knows how far the log goes.
+# Called in the order of the log with each batch of a transaction, each marker, each batch with a
+# new leader epoch, and the last one, so that the caller knows how far the log goes. Of what a
+# producer wrote outside of transactions, with those batches at least that a producer entry
+# remembers, and with their headers alone.
 OnBatch = Callable[[BatchHeader, memoryview], None]
 
 
@@ -63,6 +72,10 @@ class SegmentRebuild:
         # cover offsets, so this is the only check on them.
         self._is_gapless = is_gapless
         self._is_over = False
+        # Headers of the last batches of each producer that `on_batch` has not seen.
+        self._held: dict[int, deque[bytes]] = {}
+        # The header of the last batch, while `on_batch` has not seen it either.
+        self._untold: bytes | None = None
 
     @property
     def next_offset(self) -> int:
@@ -74,6 +87,15 @@ class SegmentRebuild:
 
         Raises CorruptRecord if it is bad, returns if it is torn; either way `size` is where the log
         ends."""
+        try:
+            self._read(file, end)
+        finally:
+            self._tell_held()
+            if self._untold is not None:
+                self._on_batch(read_header(self._untold), memoryview(self._untold))
+                self._untold = None
+
+    def _read(self, file: File, end: int) -> None:
         window = bytearray(min(WINDOW_BYTES, end))
         while not self._is_over and self.size + HEADER_SIZE <= end:
             position = self.size
@@ -96,13 +118,15 @@ class SegmentRebuild:
 
     def _take(self, view: memoryview) -> None:
         """Takes the whole batches in `view`; stops before bytes it does not understand."""
-        base, interval_bytes, size = self._base_offset, self._room.interval_bytes, self.size
-        previous, leader_epoch = self._last_offset, self._leader_epoch
+        base, (interval_bytes, most_offsets, most_times) = self._base_offset, self._room
+        previous, leader_epoch, size = self._last_offset, self._leader_epoch, self.size
         highest, since_entry = self.max_timestamp, self.bytes_since_index_entry
-        is_gapless = self._is_gapless
-        unpack, at, last_at, end, told_at = _UNPACK, 0, 0, len(view), 0
+        offset_keys, time_keys, is_gapless = self.offset_keys, self.time_keys, self._is_gapless
+        unpack, at, last_at, end = _UNPACK, 0, -1, len(view)
         while end - at >= HEADER_SIZE:
-            base_offset, length, epoch, magic, crc, delta, timestamp, producer_id = unpack(view, at)
+            base_offset, length, epoch, magic, crc, attributes, delta, timestamp, producer_id = (
+                unpack(view, at)
+            )
             stop = at + LOG_OVERHEAD + length
             if stop > end or magic != MAGIC or length < MIN_BATCH_LENGTH:
                 break
@@ -116,33 +140,52 @@ class SegmentRebuild:
             if is_gapless and base_offset != previous + 1:
                 self._is_over = True
                 break
-            if producer_id > NO_PRODUCER_ID or epoch != leader_epoch:
-                leader_epoch, told_at = epoch, stop
-                self._on_batch(read_header(view, at), view[at:stop])
+            last_at = at
+            if epoch != leader_epoch or attributes & _OF_TRANSACTIONS:
+                leader_epoch, last_at = epoch, -1
+                self._tell(view[at:stop])
+            elif producer_id > NO_PRODUCER_ID:
+                last_at = -1
+                self._hold(producer_id, bytes(view[at : at + HEADER_SIZE]))
             # From here on, the same as `Segment.account`.
             if size == 0:
                 self.first_timestamp = timestamp
             if timestamp > highest:
                 highest, self.offset_of_max_timestamp = timestamp, last_offset
-            if since_entry > interval_bytes and self._has_room():
-                self._add_entries(last_offset - base, size, highest)
+            if (
+                since_entry > interval_bytes
+                and len(offset_keys) < most_offsets
+                and len(time_keys) < most_times
+            ):
+                offset_keys.append(last_offset - base)
+                self.offset_positions.append(size)
+                if highest > (time_keys[-1] if time_keys else NO_TIMESTAMP):
+                    time_keys.append(highest)
+                    self.time_offsets.append(self.offset_of_max_timestamp - base)
                 since_entry = 0
             size += stop - at
             since_entry += stop - at
-            previous, last_at, at = last_offset, at, stop
+            previous, at = last_offset, stop
         self.size, self.bytes_since_index_entry, self.max_timestamp = size, since_entry, highest
         self._last_offset, self._leader_epoch = previous, leader_epoch
-        if told_at < at:
-            self._on_batch(read_header(view, last_at), view[last_at:at])
+        if at:
+            self._untold = bytes(view[last_at : last_at + HEADER_SIZE]) if last_at >= 0 else None
 
-    def _has_room(self) -> bool:
-        if len(self.offset_keys) >= self._room.offset_entries:
-            return False
-        return len(self.time_keys) < self._room.time_entries
+    def _hold(self, producer_id: int, header: bytes) -> None:
+        """Most batches of a producer are superseded by its next five, and never told."""
+        held = self._held.get(producer_id)
+        if held is None:
+            if len(self._held) == _MOST_HELD:
+                self._tell_held()
+            held = self._held[producer_id] = deque(maxlen=REMEMBERED_BATCHES)
+        held.append(header)
 
-    def _add_entries(self, relative: int, position: int, timestamp: int) -> None:
-        self.offset_keys.append(relative)
-        self.offset_positions.append(position)
-        if timestamp > (self.time_keys[-1] if self.time_keys else NO_TIMESTAMP):
-            self.time_keys.append(timestamp)
-            self.time_offsets.append(self.offset_of_max_timestamp - self._base_offset)
+    def _tell(self, batch: memoryview) -> None:
+        self._tell_held()
+        self._on_batch(read_header(batch), batch)
+
+    def _tell_held(self) -> None:
+        # Headers begin with their base offset, most significant byte first.
+        for header in sorted(each for held in self._held.values() for each in held):
+            self._on_batch(read_header(header), memoryview(header))
+        self._held.clear()

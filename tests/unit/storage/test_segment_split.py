@@ -3,10 +3,13 @@
 import pytest
 
 from ledgerstone.fs import join
+from ledgerstone.records.batch import stamp_offset_and_epoch
+from ledgerstone.records.control import end_txn_marker
 from ledgerstone.storage.filenames import CLEANED, DELETED, SWAP
 from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.segment import Segment
 from ledgerstone.storage.segment_split import has_overflow, split_overflowed
+from ledgerstone.storage.txn_index import AbortedTxnEntry
 from ledgerstone.types import INT32_MAX
 from tests.kit.logs import T0, World, all_records, offsets
 from tests.kit.scenario import append, disk, killed, names, put, stored
@@ -16,9 +19,12 @@ OFFSETS = [0, 1, INT32_MAX, FAR, FAR + 1]
 LOW, HIGH = "00000000000000000000", f"{FAR:020d}"
 
 
-def overflowed(world: World) -> Segment:
+def overflowed(world: World, at_1: bytearray | None = None) -> Segment:
     """One segment file with offsets further apart than an index entry can say."""
-    content = b"".join(stored(offset, f"k{offset}") for offset in OFFSETS)
+    batches = [stored(offset, f"k{offset}") for offset in OFFSETS]
+    if at_1 is not None:
+        batches[1] = at_1
+    content = b"".join(batches)
     fs = disk(world)
     fs.make_dir(world.directory)
     put(fs, join(world.directory, f"{LOW}.log"), content)
@@ -66,6 +72,24 @@ def test_overflowed_segment_is_split_at_open() -> None:
     assert append(log).first_offset == FAR + 2
     assert not any(has_overflow(segment) for segment in log.segments)
     log.check_invariants()
+
+
+def test_a_split_that_recovery_asks_for_keeps_aborted_transactions() -> None:
+    world = World()
+    aborted = AbortedTxnEntry(7, 0, 1, 2)
+    marker = end_txn_marker(
+        commit=False, producer_id=7, producer_epoch=0, coordinator_epoch=0, timestamp=T0
+    )
+    stamp_offset_and_epoch(marker, 0, base_offset=1, leader_epoch=0)
+    segment = overflowed(world, marker)
+    segment.add_aborted_txn(aborted)
+    segment.offset_index.seal()
+    segment.time_index.seal()
+
+    log = world.open(clean=False, recovery_point=FAR)
+
+    assert log.segments.bases() == [0, FAR]
+    assert list(log.segments.first.txn_index.entries()) == [aborted]
 
 
 def suffix_all(world: World, old: str, new: str, *bases: str) -> None:
