@@ -84,18 +84,17 @@ class BatchSink(DataSourceArrowWriter):
         is_alone = self.write_options.part_of is None
         if self.write_options.exactly_once:
             if is_alone:
-                self._abort_alone(messages)
+                self._abort_alone(len(messages))
             else:
                 abort_tasks(self.write_options, messages)
-        if is_alone:
+        elif is_alone:
             self._forget(messages)
 
-    def _abort_alone(self, messages: list[WriterCommitMessage | None]) -> None:
-        told = [each for each in messages if isinstance(each, TaskWritten)]
-        heard = {each.task.partition_id for each in told}
-        silent = [number for number in range(len(messages)) if number not in heard]
+    def _abort_alone(self, count: int) -> None:
+        """Its notes stay until they expire: tasks may still begin."""
+        tasks = [WriteId(*self.part_of, number) for number in range(count)]
         with connect(self.write_options.connection) as client:
-            abort_alone(client, self.part_of.app_id, _prepared_by(told), silent)
+            abort_alone(client, tasks, at=self.write_options.noted_at)
 
     def _forget(self, messages: list[WriterCommitMessage | None]) -> None:
         """A finished write is never resumed; its notes can be deleted."""

@@ -18,7 +18,7 @@ from typing import Final
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.committed import CommittedOffset
 from ledgerstone.client.errors import CallTimedOut
-from ledgerstone.client.offsets import committed_offsets
+from ledgerstone.client.offsets import commit_offsets, committed_offsets
 from ledgerstone.client.transactions import ProducerTransactions, end_prepared
 from ledgerstone.client.txn_errors import TransactionError
 from ledgerstone.client.txn_session import Prepared, TxnState
@@ -31,7 +31,6 @@ from ledgerstone.spark.decision import (
     decision_group,
     decoded,
     encoded,
-    transactional_id,
 )
 from ledgerstone.spark.errors import WriteFailed
 from ledgerstone.types import TopicPartition
@@ -215,21 +214,20 @@ def decide(
     return mine
 
 
-def abort_alone(
-    client: Client, query_id: str, mine: Mapping[int, Prepared], silent: Sequence[int]
-) -> None:
+def abort_alone(client: Client, tasks: Sequence[WriteId], *, at: TopicPartition) -> None:
     """For a write that is never run again, so that no later attempt would abort what is open.
 
-    `silent` are the tasks that told nothing: they failed, or Spark let them go on although their
-    job had failed. Taking over their ids aborts what they have written so far, and fences them.
-    """
-    _abort(client, mine.values())
-    for partition_id in silent:
+    `tasks` are all of them: some have prepared a transaction, some failed, and Spark lets some go
+    on, or even begin, although their job has failed. A note that the batch is written comes first.
+    So a task that takes its id after us finds the note and writes nothing, and one that took it
+    before us is fenced, and what it has written is aborted."""
+    for task in tasks:
         try:
-            ProducerTransactions(client, transactional_id(query_id, partition_id)).start()
+            commit_offsets(client, task.group_id, {at: CommittedOffset(task.batch_id + 1)})
+            ProducerTransactions(client, task.transactional_id).start()
         except LedgerstoneError as error:
             # Of the job's failure Spark tells the cause, not this. What is open times out.
-            logger.warning("%s, task %d: not fenced: %s", query_id, partition_id, error)
+            logger.warning("%s: not fenced: %s", task.transactional_id, error)
             return
 
 
