@@ -98,6 +98,9 @@ def run(*, gib: float, memory: str, kinds: list[str]) -> list[Row]:
             "postgres": {"type": "postgres", "connection": uri},
             "delta": {"type": "delta", "path": "table"},
             "parquet": {"type": "parquet", "path": "table"},
+            "duckdb": {"type": "duckdb", "path": "table.duckdb"},
+            "iceberg": {"type": "iceberg", "path": "table"},
+            "sql": {"type": "sql", "connection": f"sqlite:///{directory}/by-sqlalchemy.db"},
         }
         with broker_process(directory, {}) as broker:
             rows = fill(broker, gib)

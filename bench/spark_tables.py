@@ -29,6 +29,8 @@ from ledgerstone.pipeline.runner import run_pipeline
 
 TOPIC = "bench-people"
 RECORD_BYTES = 110
+# A name has no blanks.
+_PLAIN = str.maketrans({",": "", " ": "-", "+": "-"})
 
 
 @contextmanager
@@ -61,8 +63,10 @@ def table_row(
     spark: SparkSession, broker: BrokerProcess, log: Log, table: dict[str, Any], directory: Path
 ) -> Row:
     kind = str(table["type"])
+    if kind == "sql":
+        kind += ", " + str(table["connection"]).partition("://")[0]
     content = {
-        "name": f"bench-{kind}",
+        "name": f"bench-{kind}".translate(_PLAIN),
         "source": {"bootstrap": broker.bootstrap, "topic": log.topic},
         "key": {"format": "string", "column": "id"},
         "value": {"format": "json", "columns": {"name": "string", "age": "int64"}},
@@ -100,6 +104,10 @@ def run(*, quick: bool = False) -> list[Row]:
                 {"type": "postgres", "connection": uri},
                 {"type": "delta", "path": "table"},
                 {"type": "parquet", "path": "table"},
+                {"type": "duckdb", "path": "table.duckdb"},
+                {"type": "iceberg", "path": "table"},
+                {"type": "sql", "connection": f"sqlite:///{directory}/by-sqlalchemy.db"},
+                {"type": "sql", "connection": uri.replace("://", "+psycopg://", 1)},
             ]
             found = [table_row(spark, broker, log, table, directory) for table in tables]
         stopped = directory / "stopped"

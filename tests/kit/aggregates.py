@@ -9,12 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ledgerstone.pipeline.streams.aggregate_state import AggregateState
-from ledgerstone.pipeline.streams.aggregate_tasks import ChangeStager
 from ledgerstone.pipeline.streams.measures import Aggregate, measured
+from ledgerstone.pipeline.streams.micro_batches import apply_rows
 from ledgerstone.pipeline.streams.state_store import StateStore, StateVersion
-from ledgerstone.pipeline.streams.state_tables import SlotRows, SlotSink, hashes_of
+from ledgerstone.pipeline.streams.time_windows import TimeWindows
 from ledgerstone.pipeline.streams.totals import GroupTotals
 from ledgerstone.pipeline.tables.target import InProcess
+from tests.kit.micro_batches import HeldRows
 
 
 class Change(NamedTuple):
@@ -24,6 +25,7 @@ class Change(NamedTuple):
     written_us: int
     group: str | None  # None: the key is deleted
     measures: tuple[Any, ...]
+    time_us: int | None = None  # by which it is in windows
 
 
 class Killed(Exception):
@@ -42,9 +44,10 @@ class Aggregated:
         definition: str = "d",
         to: tuple[str, str] = ("totals", "one"),
         topics: Sequence[str] = (),
+        windows: TimeWindows | None = None,
     ) -> None:
-        pairs = zip(aggregates, types, strict=True)
-        self.totals = GroupTotals(by=("g",), measured=tuple(measured(*each) for each in pairs))
+        found = tuple(measured(*each) for each in zip(aggregates, types, strict=True))
+        self.totals = GroupTotals(by=("g",), measured=found, windows=windows)
         self._columns = [arrow_of(each) for each in types]
         self.store = StateStore(str(work))
         (work / "checkpoint").mkdir(parents=True, exist_ok=True)
@@ -59,32 +62,32 @@ class Aggregated:
             raise Killed
         for path in version.outbox:
             for row in pq.read_table(Path(store.area.root) / path).to_pylist():
-                group = json.loads(row["key"])["g"]
+                key = json.loads(row["key"])
+                group = "@".join(key[name] for name in self.totals.names)
                 text = None if row["value"] is None else row["value"].decode()
                 self.texts[group] = text
                 self.told[group] = None if text is None else json.loads(text)
 
-    def apply(self, batch: int, changes: Sequence[Change]) -> bool:
-        stage = self.state.stage()
-        return self.state.apply(batch, stage, self.staged(stage, changes), self.tell)
+    def apply(self, batch: int, changes: Sequence[Change], *, alone: bool = False) -> bool:
+        """`alone` is one task for all of it, as small batches have it."""
+        rows = HeldRows([self.columns([each]) for each in changes], alone=alone)
+        return apply_rows(self.state, batch, rows, self.tell)
 
-    def staged(self, stage: Any, changes: Sequence[Change]) -> list[SlotRows]:
+    def columns(self, changes: Sequence[Change]) -> tuple[pa.Array, ...]:
         columns = [
             pa.array([each.key for each in changes], pa.binary()),
             pa.array([each.partition for each in changes], pa.int32()),
             pa.array([each.offset for each in changes], pa.int64()),
             pa.array([each.written_us for each in changes], pa.int64()),
             pa.array([each.group is None for each in changes], pa.bool_()),
+            pa.array([each.time_us for each in changes], pa.int64()),
             pa.array([each.group for each in changes], pa.string()),
         ]
         columns += [
             pa.array([each.measures[at] for each in changes], kind)
             for at, kind in enumerate(self._columns)
         ]
-        rows = ChangeStager(self.totals, stage).changes(tuple(columns))
-        sink = SlotSink(stage)
-        sink.add(rows, hashes_of(rows, "key"))
-        return [sink.finish()]
+        return tuple(columns)
 
     def take(self) -> dict[str, Any]:
         """What was told since the last call."""

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -15,7 +17,7 @@ from ledgerstone.client.producer import NewRecord
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.streams import Topic, as_records, kstream, ktable, to_topic
 from ledgerstone.pipeline.streams.aggregating import GroupedTable, aggregate_table
-from ledgerstone.pipeline.streams.joining import join_stream_with_table, join_tables
+from ledgerstone.pipeline.streams.joining import join_stream_with_table, join_tables, pairs_in
 from ledgerstone.pipeline.streams.lateness import dropped_records, late_status, route_late
 from ledgerstone.pipeline.streams.totals import Aggregate, MeasureKind
 from tests.kit.broker import BrokerProcess
@@ -205,6 +207,20 @@ def test_two_tables_join_to_a_table_that_follows_both(
     assert second == {b"2": {"name": "bob", "mail": None}}
 
 
+def test_results_of_a_join_are_told_by_as_many_tasks_on_any_number_of_cores(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    paths = [str(tmp_path / f"{number}.parquet") for number in range(5)]
+    for path in paths:
+        rows = {"key": [b"k"], "left": [b"l"], "right": [b"r"], "deleted": [False]}
+        pq.write_table(pa.table(rows), path)
+
+    found = [pairs_in(spark, some).rdd.getNumPartitions() for some in (paths, paths[:1])]
+
+    # A task less than last time would leave a transaction open.
+    assert found == [5, 1]
+
+
 def test_a_foreign_key_joins_to_its_row_once_and_follows_both(
     spark: SparkSession,
     broker: BrokerProcess,
@@ -363,7 +379,10 @@ def test_late_records_are_counted_and_go_to_a_topic(
     produce: Produce,
     tmp_path: Path,
 ) -> None:
-    clicks, late, counts = make_topic("clicks"), make_topic("late"), make_topic("counted")
+    # Records of 1970 would be removed when the broker looks, after five minutes.
+    clicks, late, counts = (
+        make_topic(stem, retention_ms="-1") for stem in ("clicks", "late", "counted")
+    )
     source = Topic(bootstrap=broker.bootstrap, name=clicks)
     minute = 60_000
 

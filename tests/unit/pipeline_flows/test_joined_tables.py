@@ -7,19 +7,20 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.pipeline.erasing_files import FileVerdict
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.streams.join_state import JoinState
-from ledgerstone.pipeline.streams.join_tasks import side_changes
+from ledgerstone.pipeline.streams.micro_batches import apply_rows
 from ledgerstone.pipeline.streams.state_erasing import purge_state, search_state
 from ledgerstone.pipeline.streams.state_query import state_get
 from ledgerstone.pipeline.streams.state_store import StateStore, StateVersion
-from ledgerstone.pipeline.streams.state_tables import SlotSink, hashes_of
 from ledgerstone.pipeline.tables import leaves
 from ledgerstone.pipeline.tables.target import InProcess
+from tests.kit.micro_batches import HeldRows
+from tests.kit.sized import examples
 
 
 class Side(NamedTuple):
@@ -48,15 +49,9 @@ class Joined:
                 pair = None if row["deleted"] else (left, right)
                 self.told.append((row["key"].decode(), pair))
 
-    def apply(self, batch: int, changes: Sequence[Side]) -> bool:
-        stage = self.state.stage()
-        staged = []
-        for side, place in enumerate(stage):
-            sink = SlotSink(place)
-            rows = _changes([each for each in changes if each.side == side])
-            sink.add(rows, hashes_of(rows, "key"))
-            staged.append([sink.finish()])
-        return self.state.apply(batch, stage, staged, self.tell)
+    def apply(self, batch: int, changes: Sequence[Side], *, alone: bool = False) -> bool:
+        rows = HeldRows([_columns([each]) for each in changes], alone=alone)
+        return apply_rows(self.state, batch, rows, self.tell)
 
     def take(self) -> dict[str, Any]:
         """What was told since the last call; no key is told twice in a batch."""
@@ -69,11 +64,12 @@ def foreign_key(value: str | None) -> str | None:
     return None if value is None else value.partition(":")[0] or None
 
 
-def _changes(some: Sequence[Side]) -> pa.Table:
+def _columns(some: Sequence[Side]) -> tuple[pa.Array, ...]:
     def encoded(texts: list[str | None]) -> pa.Array:
         return pa.array([None if each is None else each.encode() for each in texts], pa.binary())
 
-    return side_changes(
+    return (
+        pa.array([each.side for each in some], pa.int32()),
         encoded([each.key for each in some]),
         encoded([each.value for each in some]),
         encoded([foreign_key(each.value) for each in some]),
@@ -158,13 +154,15 @@ CHANGES = st.lists(
     st.sampled_from(
         [("inner", False), ("left", False), ("full", False), ("inner", True), ("left", True)]
     ),
+    st.booleans(),
 )
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_what_is_told_is_the_join_of_the_folded_tables(
     tmp_path_factory: pytest.TempPathFactory,
     changes: list[tuple[int, str, str | None]],
     size: int,
     kind: tuple[str, bool],
+    alone: bool,
 ) -> None:
     how, by_foreign_key = kind
     tables: tuple[dict[str, str], dict[str, str]] = ({}, {})
@@ -175,7 +173,8 @@ def test_what_is_told_is_the_join_of_the_folded_tables(
         joined = Joined(tmp_path_factory.mktemp("join"), how=how, by_foreign_key=by_foreign_key)
         for first in range(0, len(changes), size):
             some = changes[first : first + size]
-            joined.apply(first, [Side(s, k, first + at, v) for at, (s, k, v) in enumerate(some)])
+            rows = [Side(s, k, first + at, v) for at, (s, k, v) in enumerate(some)]
+            joined.apply(first, rows, alone=alone)
             result |= joined.take()
             for side, key, value in some:
                 tables[side].pop(key, None)

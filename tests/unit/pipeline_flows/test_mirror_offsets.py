@@ -3,12 +3,13 @@
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.pipeline.mirror.notes import MirrorNotes, Noted
 from ledgerstone.pipeline.mirror.offsets import MAX_RUNS, CopiedRun, joined, runs_of, translate
 from ledgerstone.types import TopicPartition
+from tests.kit.sized import examples
 
 TP = TopicPartition("topic", 3)
 
@@ -54,7 +55,7 @@ def test_too_many_gaps_are_remembered_as_a_whole() -> None:
 
 
 @given(st.sets(st.integers(0, 60), min_size=1), st.integers(0, 70), st.integers(1, 7))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_nothing_behind_a_place_is_passed_over(offsets: set[int], place: int, size: int) -> None:
     ordered = np.array(sorted(offsets))
     runs: list[CopiedRun] = []

@@ -4,11 +4,12 @@ import struct
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.sources.pgoutput import ChangedKeys
+from tests.kit.sized import examples
 
 COLUMNS = ("id", "name")
 
@@ -81,7 +82,7 @@ def test_a_message_that_is_cut_is_refused(length: int) -> None:
 
 
 @given(st.binary(max_size=60))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_bytes_that_are_no_message_never_do_more_than_fail(data: bytes) -> None:
     found = ChangedKeys("users", ["id"])
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.pipeline.errors import PipelineError
@@ -15,6 +15,7 @@ from ledgerstone.pipeline.sources.shape import TableShape
 from ledgerstone.pipeline.sources.sqlite_table import sqlite_snapshot
 from ledgerstone.pipeline.sources.table_diff import changes, changes_of
 from ledgerstone.pipeline.sources.topic_feed import FeedChange
+from tests.kit.sized import examples
 
 SHAPE = TableShape(table="users", key_columns=("id",), key_format=KeyFormat.STRING)
 VERSIONED = TableShape(
@@ -177,7 +178,7 @@ def test_reading_back_our_own_bytes_keeps_the_version(shadow: Shadow) -> None:
 
 
 @given(st.lists(st.dictionaries(st.integers(0, 5), st.text(max_size=3), max_size=6), max_size=4))
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_applying_the_changes_makes_the_topic_equal_to_the_table(
     tmp_path_factory: pytest.TempPathFactory, tables: list[dict[int, str]]
 ) -> None:

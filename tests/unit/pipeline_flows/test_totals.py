@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.pipeline.erasing_files import FileVerdict
@@ -21,6 +21,7 @@ from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.streams.exact_sums import ExactSum, grouped_sums, sum_of_text
 from ledgerstone.pipeline.streams.measures import Aggregate, Measure, MeasureKind, measured
 from ledgerstone.pipeline.streams.ordered_values import ordered_bytes, value_of
+from ledgerstone.pipeline.streams.staging import StagedRows
 from ledgerstone.pipeline.streams.state_erasing import purge_state, search_state
 from ledgerstone.pipeline.streams.state_query import state_get
 from ledgerstone.pipeline.streams.state_shares import SLOTS, is_within, shares_of
@@ -31,6 +32,8 @@ from ledgerstone.pipeline.tables.leaves import LeafFile, halves
 from ledgerstone.pipeline.tables.target import InProcess
 from ledgerstone.pipeline.verifying import PipelineVerifier
 from tests.kit.aggregates import Aggregated, Change, Killed
+from tests.kit.micro_batches import HeldRows
+from tests.kit.sized import examples
 
 AGGREGATES = (
     Aggregate(name="n", kind=MeasureKind.COUNT),
@@ -116,8 +119,9 @@ def test_what_was_not_told_is_told_by_the_next_run(totals: Aggregated, tmp_path:
 
 def test_what_a_killed_run_has_left_is_removed(totals: Aggregated, tmp_path: Path) -> None:
     totals.apply(0, [row("a", 0, "x", 5)])
-    stage = totals.state.stage()
-    totals.staged(stage, [row("someone@example.com", 1, "x", 5)])
+    stager = totals.state.stager()
+    rows = HeldRows([totals.columns([row("someone@example.com", 1, "x", 5)])], alone=False)
+    rows.run(StagedRows(stager=stager).stage, alone=False)
     orphan = tmp_path / "state" / "keys" / "part-00001-dead.parquet"
     orphan.write_bytes(b"someone@example.com")
     was_there = files_with(tmp_path, b"someone@example.com")
@@ -373,12 +377,13 @@ ROWS = st.lists(
 )
 
 
-@given(ROWS, st.integers(1, 9))
-@settings(max_examples=15, deadline=None)
+@given(ROWS, st.integers(1, 9), st.booleans())
+@examples(15)
 def test_totals_equal_those_of_the_folded_table(
     tmp_path_factory: pytest.TempPathFactory,
     changes: list[tuple[str, str | None, int]],
     size: int,
+    alone: bool,
 ) -> None:
     table: dict[str, tuple[str, int]] = {}
     results: dict[str, Any] = {}
@@ -389,7 +394,8 @@ def test_totals_equal_those_of_the_folded_table(
         totals = made(tmp_path_factory.mktemp("totals"))
         for first in range(0, len(changes), size):
             some = changes[first : first + size]
-            totals.apply(first, [row(k, first + at, g, n) for at, (k, g, n) in enumerate(some)])
+            rows = [row(k, first + at, g, n) for at, (k, g, n) in enumerate(some)]
+            totals.apply(first, rows, alone=alone)
             results |= totals.take()
             for key, group, amount in some:
                 table.pop(key, None)

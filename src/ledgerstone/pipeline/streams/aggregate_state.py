@@ -1,17 +1,17 @@
 """The state of an aggregate, on the driver: it hands out work and commits names. Shell.
 
-A batch has two steps: changes are merged into `keys`, by key; what groups gain and lose by that is
-added to `groups` and `values`, by group. Then one commit names the new files, the batch and the
-records to tell.
+Changes are merged into `keys`, by key. What groups gain and lose by that goes on: values are
+counted in `values`, by value, for `min` and `max`; then sums and ends are added to `groups` and
+`extremes`, by group. One commit names the new files, the batch and the records to tell.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ledgerstone.dataclasses import replace
 from ledgerstone.pipeline.status import held
 from ledgerstone.pipeline.streams.aggregate_tasks import (
-    VALUES,
+    ChangeStager,
     GroupsDone,
     GroupsJob,
     KeysJob,
@@ -20,18 +20,20 @@ from ledgerstone.pipeline.streams.aggregate_tasks import (
     keys_table,
     merge_keys,
 )
-from ledgerstone.pipeline.streams.outbox import Tell, apply_batch, retract, ticked_off
-from ledgerstone.pipeline.streams.state_shares import shares_of
-from ledgerstone.pipeline.streams.state_store import StateStore, StateVersion
+from ledgerstone.pipeline.streams.group_values import EXTREMES_SCHEMA, VALUES_SCHEMA
+from ledgerstone.pipeline.streams.outbox import Tell, ticked_off
+from ledgerstone.pipeline.streams.state_shares import Share, shares_of
+from ledgerstone.pipeline.streams.state_store import Merged, StateStore, StateVersion
 from ledgerstone.pipeline.streams.state_tables import (
     PutDown,
-    SlotFiles,
-    SlotRows,
+    StateTable,
+    counted_together,
     new_step,
     put_down,
 )
 from ledgerstone.pipeline.streams.totals import GroupTotals
-from ledgerstone.pipeline.tables.target import Executors
+from ledgerstone.pipeline.streams.value_tasks import EXTREMES, VALUES, ValuesJob, count_values
+from ledgerstone.pipeline.tables.target import Executors, InProcess
 
 AGGREGATE: Final = "aggregate"  # among the kinds of states
 
@@ -57,55 +59,56 @@ class AggregateState:
                 self._store.commit(version)
             ticked_off(self._store, version, tell)
 
-    def stage(self) -> SlotFiles:
-        """Where the changes of the next batch go."""
-        return new_step(self._store.area, "changes", self._totals.layout.change_schema)
+    @property
+    def store(self) -> StateStore:
+        return self._store
 
-    def apply(self, batch: int, stage: SlotFiles, staged: Sequence[SlotRows], tell: Tell) -> bool:
-        """False where the batch was applied before."""
-        changes = put_down(stage, staged)
+    def stager(self) -> ChangeStager:
+        schema = self._totals.layout.change_schema
+        return ChangeStager(self._totals, new_step(self._store.area, "changes", schema))
 
-        def merge(version: StateVersion) -> StateVersion:
-            return self._merged(version, changes)
+    def in_task(self) -> "AggregateState":
+        return AggregateState(self._store, self._totals, InProcess())
 
-        return apply_batch(self._store, batch, merge if changes.counts else None, tell)
-
-    def retract(self, stage: SlotFiles, staged: Sequence[SlotRows]) -> None:
-        changes = put_down(stage, staged)
-        retract(self._store, lambda version: self._merged(version, changes))
-
-    def _merged(self, version: StateVersion, changes: PutDown) -> StateVersion:
-        totals, keys, groups = self._totals, keys_table(self._totals), groups_table(self._totals)
-        parallelism = self._executors.parallelism
-        out = new_step(self._store.area, "deltas", totals.delta_schema)
-        shares = shares_of([version.files(keys.name)], changes.counts, parallelism=parallelism)
-        merged = self._executors.run(
-            merge_keys, [KeysJob(totals, changes, share, out) for share in shares]
+    def merged(self, version: StateVersion, changes: Sequence[PutDown]) -> Merged:
+        totals, area, run = self._totals, self._store.area, self._executors.run
+        (rows,) = changes
+        sums_out = new_step(area, "sums", totals.group_schema)
+        values_out = new_step(area, "values", VALUES_SCHEMA)
+        shares = self._shares(version, [keys_table(totals)], rows.counts)
+        merged = run(
+            merge_keys, [KeysJob(totals, rows, share, sums_out, values_out) for share in shares]
         )
-        deltas = put_down(out, [each.deltas for each in merged])
-        tables = [version.files(groups.name), version.files(VALUES.name)]
-        jobs = [
-            GroupsJob(totals, deltas, share)
-            for share in shares_of(tables, deltas.counts, parallelism=parallelism)
-        ]
-        added = self._executors.run(add_to_groups, jobs)
-        new = version.swapped(
-            {
-                keys.name: [each.swapped for each in merged],
-                groups.name: [each.groups for each in added],
-                VALUES.name: [each.values for each in added],
-            }
-        )
-        return replace(new, outbox=_outbox(added))
+        values = put_down(values_out, [each.values for each in merged])
+        ends_out = new_step(area, "extremes", EXTREMES_SCHEMA)
+        shares = self._shares(version, [VALUES], values.counts) if values.counts else []
+        counted = run(count_values, [ValuesJob(values, share, ends_out) for share in shares])
+        sums = put_down(sums_out, [each.sums for each in merged])
+        ends = put_down(ends_out, [each.extremes for each in counted])
+        tables = [groups_table(totals), EXTREMES]
+        shares = self._shares(version, tables, counted_together(sums, ends))
+        added = run(add_to_groups, [GroupsJob(totals, sums, ends, share) for share in shares])
+        swaps = {
+            keys_table(totals).name: [each.swapped for each in merged],
+            VALUES.name: [each.swapped for each in counted],
+            groups_table(totals).name: [each.groups for each in added],
+            EXTREMES.name: [each.extremes for each in added],
+        }
+        return Merged(swaps, _outbox(added))
+
+    def _shares(
+        self, version: StateVersion, tables: Sequence[StateTable], counts: Mapping[int, int]
+    ) -> list[Share]:
+        files = [version.files(each.name) for each in tables]
+        return shares_of(files, counts, parallelism=self._executors.parallelism)
 
     def _everything(self, version: StateVersion) -> tuple[str, ...]:
-        tables = [
-            version.files(groups_table(self._totals).name),
-            version.files(VALUES.name),
-        ]
-        nothing = put_down(new_step(self._store.area, "all", self._totals.delta_schema), [])
+        totals, area = self._totals, self._store.area
+        tables = [version.files(each.name) for each in (groups_table(totals), EXTREMES)]
+        sums = put_down(new_step(area, "sums", totals.group_schema), [])
+        ends = put_down(new_step(area, "extremes", EXTREMES_SCHEMA), [])
         shares = shares_of(tables, {}, parallelism=self._executors.parallelism, everything=True)
-        jobs = [GroupsJob(self._totals, nothing, share, tells_all=True) for share in shares]
+        jobs = [GroupsJob(totals, sums, ends, share, tells_all=True) for share in shares]
         return _outbox(self._executors.run(add_to_groups, jobs))
 
 

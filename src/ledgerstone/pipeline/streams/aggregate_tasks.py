@@ -4,9 +4,10 @@ Each runs wherever `Executors` sends it, reads what the step before has put down
 and counts.
 """
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,7 +21,13 @@ from ledgerstone.pipeline.layout import (
     VALUE,
 )
 from ledgerstone.pipeline.streams import totals as columns
-from ledgerstone.pipeline.streams.staging import told_at_last
+from ledgerstone.pipeline.streams.group_values import (
+    GROUP,
+    VALUE_ID,
+    ends_of,
+    with_extremes,
+)
+from ledgerstone.pipeline.streams.staging import Columns
 from ledgerstone.pipeline.streams.state_shares import Share
 from ledgerstone.pipeline.streams.state_tables import (
     RECORDS,
@@ -35,64 +42,51 @@ from ledgerstone.pipeline.streams.state_tables import (
     visited,
     write_outbox,
 )
+from ledgerstone.pipeline.streams.time_windows import TIME
 from ledgerstone.pipeline.streams.totals import (
-    GROUP,
-    VALUES_SCHEMA,
-    Extremes,
     GroupSums,
     GroupTotals,
-    extremes_of,
     group_texts,
     measure_column,
-    split_deltas,
     with_deltas,
-    with_values,
 )
+from ledgerstone.pipeline.streams.value_tasks import EXTREMES
 from ledgerstone.pipeline.tables.group_merging import settled
 from ledgerstone.pipeline.tables.merging import merged
 from ledgerstone.pipeline.tables.shards import HASH
 
 
 def keys_table(totals: GroupTotals) -> StateTable:
-    return StateTable(name="keys", schema=totals.layout.table_schema, by=columns.KEY)
+    return StateTable(name="keys", schema=totals.layout.table_schema, by=(columns.KEY,))
 
 
 def groups_table(totals: GroupTotals) -> StateTable:
-    return StateTable(name="groups", schema=totals.group_schema, by=GROUP)
-
-
-VALUES = StateTable(name="values", schema=VALUES_SCHEMA, by=GROUP)
+    return StateTable(name="groups", schema=totals.group_schema, by=(GROUP,))
 
 
 class ChangeStager:
-    """Picklable. Puts the rows of one partition of a micro-batch down by key.
-
-    `stage` is an Arrow function of Spark (`staging`)."""
+    """Picklable. Puts the rows of a micro-batch down by key."""
 
     def __init__(self, totals: GroupTotals, files: SlotFiles) -> None:
         self._totals = totals
-        self._files = files
+        self.places = (files,)
 
-    def stage(self, batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-        sink = SlotSink(self._files)
+    def add(self, batch: Columns, sinks: Sequence[SlotSink]) -> None:
+        changes = self.changes(batch)
+        sinks[0].add(changes, hashes_of(changes, columns.KEY))
 
-        def add(batch: tuple[pa.Array, ...]) -> None:
-            changes = self.changes(batch)
-            sink.add(changes, hashes_of(changes, columns.KEY))
-
-        return told_at_last(batches, add, lambda: [sink.finish()])
-
-    def changes(self, batch: tuple[pa.Array, ...]) -> pa.Table:
+    def changes(self, batch: Columns) -> pa.Table:
         """`batch` has the columns of `aggregating.needed_columns`."""
-        key, partition, offset, written_us, deleted, *rest = batch
+        key, partition, offset, written_us, deleted, time_us, *rest = batch
         by, measures = rest[: len(self._totals.by)], rest[len(self._totals.by) :]
         found = {
             columns.KEY: key,
-            GROUP: group_texts(by),
+            GROUP: group_texts(by, len(key)),
             PARTITION: partition,
             OFFSET: offset,
             TIMESTAMP: written_us.cast(pa.timestamp("us", tz="UTC")),
             DELETED: deleted,
+            TIME: time_us,
         }
         for at, (each, array) in enumerate(zip(self._totals.measured, measures, strict=True)):
             if not each.counts_rows:
@@ -109,12 +103,14 @@ class KeysJob(NamedTuple):
     totals: GroupTotals
     changes: PutDown
     share: Share
-    out: SlotFiles
+    sums: SlotFiles  # where deltas go
+    values: SlotFiles
 
 
 class KeysDone(NamedTuple):
     swapped: SwappedLeaves
-    deltas: SlotRows
+    sums: SlotRows
+    values: SlotRows
 
 
 def merge_keys(job: KeysJob) -> KeysDone:
@@ -122,7 +118,7 @@ def merge_keys(job: KeysJob) -> KeysDone:
     layout, place = job.totals.layout, job.changes.files
     changes = settled(place.read(job.changes.names, job.share.slots), layout)
     hashes = changes.column(HASH).to_numpy()
-    sink = SlotSink(job.out)
+    sums, values = SlotSink(job.sums), SlotSink(job.values)
 
     def merge(held: pa.Table, some: pa.Table) -> pa.Table:
         rows = merged(held, some, layout)
@@ -131,8 +127,9 @@ def merge_keys(job: KeysJob) -> KeysDone:
             table.filter(pc.is_in(table.column(columns.KEY), value_set=changed))
             for table in (held, rows)
         )
-        deltas = job.totals.deltas(before, after)
-        sink.add(deltas, hashes_of(deltas, GROUP))
+        gained, counted = job.totals.deltas(before, after)
+        sums.add(gained, hashes_of(gained, GROUP))
+        values.add(counted, hashes_of(counted, *VALUE_ID))
         return rows
 
     swapped = rewritten(
@@ -143,21 +140,22 @@ def merge_keys(job: KeysJob) -> KeysDone:
         hashes,
         merge,
     )
-    return KeysDone(swapped, sink.finish())
+    return KeysDone(swapped, sums.finish(), values.finish())
 
 
 class GroupsJob(NamedTuple):
     """Picklable. Without deltas, every group of the share is told."""
 
     totals: GroupTotals
-    deltas: PutDown
+    sums: PutDown
+    extremes: PutDown
     share: Share
     tells_all: bool = False
 
 
 class GroupsDone(NamedTuple):
     groups: SwappedLeaves
-    values: SwappedLeaves
+    extremes: SwappedLeaves
     outbox: str | None
 
 
@@ -174,9 +172,8 @@ class _Results:
             rows = rows.filter(pc.is_in(rows.column(GROUP), value_set=groups))
         self.sums[when].update(self.totals.sums_of(rows))
 
-    def see_values(self, when: int, rows: pa.Table, groups: pa.Array | None = None) -> None:
-        found: Extremes = extremes_of(rows, groups)
-        self.extremes[when].update(found)
+    def see_extremes(self, when: int, rows: pa.Table, groups: pa.Array | None = None) -> None:
+        self.extremes[when].update(ends_of(rows, groups))
 
     def records(self) -> pa.Table:
         """Of the groups whose result has changed."""
@@ -193,33 +190,38 @@ class _Results:
 
 
 def add_to_groups(job: GroupsJob) -> GroupsDone:
-    totals, place = job.totals, job.deltas.files
-    results = _Results(totals)
+    totals, area = job.totals, job.sums.files.area
+    table, results = groups_table(totals), _Results(totals)
+    in_groups, in_extremes = job.share.branches
     if job.tells_all:
-        for branch in job.share.branches[0]:
-            results.see_sums(1, groups_table(totals).read(place.area, branch))
-        for branch in job.share.branches[1]:
-            results.see_values(1, VALUES.read(place.area, branch))
-        outbox = write_outbox(place.area, results.records())
-        return GroupsDone(SwappedLeaves(), SwappedLeaves(), outbox)
-    deltas = place.read(job.deltas.names, job.share.slots).drop_columns(HASH)
-    sums, values = split_deltas(deltas)
+        for branch in in_groups:
+            results.see_sums(1, table.read(area, branch))
+        for branch in in_extremes:
+            results.see_extremes(1, EXTREMES.read(area, branch))
+        return GroupsDone(SwappedLeaves(), SwappedLeaves(), write_outbox(area, results.records()))
+    sums, extremes = (
+        each.files.read(each.names, job.share.slots).drop_columns(HASH)
+        for each in (job.sums, job.extremes)
+    )
     touched = pc.unique(sums.column(GROUP))
 
     def seen_sums(when: int, rows: pa.Table) -> None:
         results.see_sums(when, rows, touched)
 
-    def seen_values(when: int, rows: pa.Table) -> None:
-        results.see_values(when, rows, touched)
+    def seen_extremes(when: int, rows: pa.Table) -> None:
+        results.see_extremes(when, rows, touched)
 
     def merge_sums(rows: pa.Table, some: pa.Table) -> pa.Table:
         return with_deltas(totals, rows, some)
 
-    near, (in_groups, in_values) = hashes_of(pa.table({GROUP: touched}), GROUP), job.share.branches
-    table = groups_table(totals)
-    group_swap = visited(place.area, table, in_groups, near, sums, merge_sums, seen_sums)
-    value_swap = SwappedLeaves()
+    near = hashes_of(pa.table({GROUP: touched}), GROUP)
+    group_swap = visited(area, table, in_groups, near, sums, merge_sums, seen_sums)
+    extreme_swap = SwappedLeaves()
     if totals.has_values:
-        # The values of every group that is told are read, also where none of them changes.
-        value_swap = visited(place.area, VALUES, in_values, near, values, with_values, seen_values)
-    return GroupsDone(group_swap, value_swap, write_outbox(place.area, results.records()))
+        # The ends of every group that is told are read, also where they do not change. A file of
+        # values that is split changes those of groups that are not told.
+        near = np.concatenate([near, hashes_of(extremes, GROUP)])
+        extreme_swap = visited(
+            area, EXTREMES, in_extremes, near, extremes, with_extremes, seen_extremes
+        )
+    return GroupsDone(group_swap, extreme_swap, write_outbox(area, results.records()))

@@ -13,18 +13,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from ledgerstone.dataclasses import dataclass
 from ledgerstone.pipeline.executors import SparkExecutors
 from ledgerstone.pipeline.streams.aggregate_state import AggregateState
-from ledgerstone.pipeline.streams.aggregate_tasks import ChangeStager
-from ledgerstone.pipeline.streams.frames import (
-    Topic,
-    identity_of,
-    ktable_changes,
-    limited,
-    trigger_of,
-)
+from ledgerstone.pipeline.streams.frames import Topic, identity_of, ktable_changes, limited
 from ledgerstone.pipeline.streams.measures import Aggregate, measured
+from ledgerstone.pipeline.streams.micro_batches import following
 from ledgerstone.pipeline.streams.outbox import teller
-from ledgerstone.pipeline.streams.staging import staged_by
 from ledgerstone.pipeline.streams.state_store import StateStore
+from ledgerstone.pipeline.streams.time_windows import TIME, TimeWindows
 from ledgerstone.pipeline.streams.totals import GroupTotals
 
 
@@ -38,6 +32,7 @@ class GroupedTable:
     aggregates: tuple[Aggregate, ...]
     to: Topic
     work: str
+    windows: TimeWindows | None = None  # groups are by these too
     exactly_once: bool = False  # each result is written once, in transactions
 
 
@@ -46,31 +41,20 @@ def aggregate_table(
 ) -> StreamingQuery:
     changes = needed_columns(ktable_changes(spark, limited(grouped.source)), grouped)
     totals = totals_of(grouped, changes)
-    store = StateStore(grouped.work)
     executors = SparkExecutors(spark)
-    state = AggregateState(store, totals, executors)
+    state = AggregateState(StateStore(grouped.work), totals, executors)
     tell = teller(grouped.to, executors, exactly_once=grouped.exactly_once)
     definition = definition_of(grouped, changes)
     state.open(definition, identity_of(grouped.to), tell, topics=[grouped.source.name])
 
-    def each_batch(batch: DataFrame, batch_id: int) -> None:
-        stage = state.stage()
-        (staged,) = staged_by(batch, ChangeStager(totals, stage).stage, sinks=1)
-        state.apply(batch_id, stage, staged, tell)
-
-    return (
-        changes.writeStream.foreachBatch(each_batch)
-        .option("checkpointLocation", store.checkpoint)
-        .trigger(**trigger_of(once=once))
-        .start()
-    )
+    return following(changes, state, tell, once=once)
 
 
 def totals_of(grouped: GroupedTable, changes: DataFrame) -> GroupTotals:
     """By the types that Spark finds; refuses columns that cannot be added up."""
     types = {field.name: field.dataType.simpleString() for field in changes.schema.fields}
     found = [measured(each, types[f"m{at}"]) for at, each in enumerate(grouped.aggregates)]
-    return GroupTotals(by=grouped.by, measured=tuple(found))
+    return GroupTotals(by=grouped.by, measured=tuple(found), windows=grouped.windows)
 
 
 def definition_of(grouped: GroupedTable, changes: DataFrame) -> str:
@@ -84,6 +68,7 @@ def definition_of(grouped: GroupedTable, changes: DataFrame) -> str:
     said = (
         f"topic {source.name} (key {source.key}, value {source.value})",
         f"by {', '.join(grouped.by)}",
+        *([] if grouped.windows is None else [str(grouped.windows)]),
         *aggregates,
     )
     return "; ".join(said)
@@ -97,5 +82,8 @@ def needed_columns(changes: DataFrame, grouped: GroupedTable) -> DataFrame:
     groups = [sf.expr(each).alias(f"g{at}") for at, each in enumerate(grouped.by)]
     key = sf.col("key").cast("binary").alias("key")
     written = sf.unix_micros("timestamp").alias("written_us")
+    time = sf.lit(None).cast("bigint")
+    if grouped.windows is not None:
+        time = sf.unix_micros(sf.expr(f"CAST({grouped.windows.time} AS timestamp)"))
     origin = [key, sf.col("partition"), sf.col("offset"), written, sf.col("deleted")]
-    return changes.where("key IS NOT NULL").select(*origin, *groups, *measures)
+    return changes.where("key IS NOT NULL").select(*origin, time.alias(TIME), *groups, *measures)

@@ -43,9 +43,9 @@ from ledgerstone.pipeline.tables.merging import merged
 from ledgerstone.pipeline.tables.shards import HASH
 
 _LEFT_LAYOUT: Final = layout_with(FOREIGN)
-LEFT_KEYS: Final = StateTable(name="left", schema=_LEFT_LAYOUT.table_schema, by=ROW_KEY)
+LEFT_KEYS: Final = StateTable(name="left", schema=_LEFT_LAYOUT.table_schema, by=(ROW_KEY,))
 _ROWS: Final = pa.schema([(FOREIGN, pa.binary()), (ROW_KEY, pa.binary()), (ROW_VALUE, pa.binary())])
-SUBSCRIPTIONS: Final = StateTable(name="subscriptions", schema=_ROWS, by=FOREIGN)
+SUBSCRIPTIONS: Final = StateTable(name="subscriptions", schema=_ROWS, by=(FOREIGN,))
 # `put` adds the row or replaces it; else it is removed. `tells` says that nobody else tells of the
 # key when it is removed; `came` that the key had another foreign key before.
 OPERATIONS: Final = pa.schema(

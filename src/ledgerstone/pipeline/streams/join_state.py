@@ -15,20 +15,25 @@ from ledgerstone.pipeline.streams.foreign_tasks import (
     join_foreign,
     merge_left,
 )
-from ledgerstone.pipeline.streams.join_tasks import CHANGES, LEFT, RIGHT, JoinJob, join_sides
-from ledgerstone.pipeline.streams.outbox import Tell, apply_batch, retract, ticked_off
+from ledgerstone.pipeline.streams.join_tasks import (
+    CHANGES,
+    LEFT,
+    RIGHT,
+    JoinJob,
+    SideStager,
+    join_sides,
+)
+from ledgerstone.pipeline.streams.outbox import Tell, ticked_off
 from ledgerstone.pipeline.streams.state_shares import shares_of
-from ledgerstone.pipeline.streams.state_store import StateStore, StateVersion
+from ledgerstone.pipeline.streams.state_store import Merged, StateStore, StateVersion
 from ledgerstone.pipeline.streams.state_tables import (
     PutDown,
-    SlotFiles,
-    SlotRows,
+    counted_together,
     new_step,
     put_down,
 )
-from ledgerstone.pipeline.tables.target import Executors
+from ledgerstone.pipeline.tables.target import Executors, InProcess
 
-Sides = tuple[SlotFiles, SlotFiles]
 JOIN: Final = "join"  # among the kinds of states
 
 
@@ -67,43 +72,37 @@ class JoinState:
                 )
             ticked_off(self._store, version, tell)
 
-    def stage(self) -> Sides:
+    @property
+    def store(self) -> StateStore:
+        return self._store
+
+    def stager(self) -> SideStager:
         left, right = (
             new_step(self._store.area, name, CHANGES.change_schema) for name in ("left", "right")
         )
-        return left, right
+        return SideStager(left, right)
 
-    def apply(
-        self, batch: int, stage: Sides, staged: Sequence[Sequence[SlotRows]], tell: Tell
-    ) -> bool:
-        """False where the batch was applied before."""
-        left, right = (put_down(*each) for each in zip(stage, staged, strict=True))
+    def in_task(self) -> "JoinState":
+        return JoinState(
+            self._store, InProcess(), how=self._how, by_foreign_key=self._by_foreign_key
+        )
 
-        def merge(version: StateVersion) -> StateVersion:
-            return self._merged(version, left, right)
-
-        has_changes = left.counts or right.counts
-        return apply_batch(self._store, batch, merge if has_changes else None, tell)
-
-    def retract(self, stage: Sides, staged: Sequence[Sequence[SlotRows]]) -> None:
-        left, right = (put_down(*each) for each in zip(stage, staged, strict=True))
-        retract(self._store, lambda version: self._merged(version, left, right))
-
-    def _merged(self, version: StateVersion, left: PutDown, right: PutDown) -> StateVersion:
+    def merged(self, version: StateVersion, changes: Sequence[PutDown]) -> Merged:
+        left, right = changes
         merge = self._by_foreign if self._by_foreign_key else self._by_key
         return merge(version, left, right)
 
-    def _by_key(self, version: StateVersion, left: PutDown, right: PutDown) -> StateVersion:
+    def _by_key(self, version: StateVersion, left: PutDown, right: PutDown) -> Merged:
         tables = [version.files(LEFT.name), version.files(RIGHT.name)]
-        shares = shares_of(tables, _together(left, right), parallelism=self._executors.parallelism)
+        shares = shares_of(
+            tables, counted_together(left, right), parallelism=self._executors.parallelism
+        )
         jobs = [JoinJob(left, right, share, self._how) for share in shares]
         done = self._executors.run(join_sides, jobs)
-        new = version.swapped(
-            {LEFT.name: [each.left for each in done], RIGHT.name: [each.right for each in done]}
-        )
-        return replace(new, outbox=_named([each.outbox for each in done]))
+        swaps = {LEFT.name: [each.left for each in done], RIGHT.name: [each.right for each in done]}
+        return Merged(swaps, _named([each.outbox for each in done]))
 
-    def _by_foreign(self, version: StateVersion, left: PutDown, right: PutDown) -> StateVersion:
+    def _by_foreign(self, version: StateVersion, left: PutDown, right: PutDown) -> Merged:
         parallelism = self._executors.parallelism
         out = new_step(self._store.area, "operations", OPERATIONS)
         shares = shares_of([version.files(LEFT_KEYS.name)], left.counts, parallelism=parallelism)
@@ -112,26 +111,17 @@ class JoinState:
         )
         operations = put_down(out, [each.operations for each in lefts])
         tables = [version.files(SUBSCRIPTIONS.name), version.files(RIGHT.name)]
-        shares = shares_of(tables, _together(operations, right), parallelism=parallelism)
+        shares = shares_of(tables, counted_together(operations, right), parallelism=parallelism)
         done = self._executors.run(
             join_foreign, [ForeignJob(operations, right, share, self._how) for share in shares]
         )
-        new = version.swapped(
-            {
-                LEFT_KEYS.name: [each.swapped for each in lefts],
-                SUBSCRIPTIONS.name: [each.subscriptions for each in done],
-                RIGHT.name: [each.right for each in done],
-            }
-        )
+        swaps = {
+            LEFT_KEYS.name: [each.swapped for each in lefts],
+            SUBSCRIPTIONS.name: [each.subscriptions for each in done],
+            RIGHT.name: [each.right for each in done],
+        }
         told = [each.outbox for each in lefts] + [each.outbox for each in done]
-        return replace(new, outbox=_named(told))
-
-
-def _together(one: PutDown, other: PutDown) -> dict[int, int]:
-    found = dict(one.counts)
-    for slot, count in other.counts.items():
-        found[slot] = found.get(slot, 0) + count
-    return found
+        return Merged(swaps, _named(told))
 
 
 def _named(paths: Sequence[str | None]) -> tuple[str, ...]:

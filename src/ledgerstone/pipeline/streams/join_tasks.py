@@ -5,7 +5,7 @@ values go to the outbox, if the join has a row for it; a key whose row is gone b
 Spark reads the outbox and makes the result's value of the two.
 """
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -24,7 +24,7 @@ from ledgerstone.pipeline.layout import (
     VALUE,
     Layout,
 )
-from ledgerstone.pipeline.streams.staging import told_at_last
+from ledgerstone.pipeline.streams.staging import Columns
 from ledgerstone.pipeline.streams.state_shares import Share
 from ledgerstone.pipeline.streams.state_tables import (
     PutDown,
@@ -63,29 +63,22 @@ def layout_with(*names: str) -> Layout:
 # Of changes on their way; only a side with a foreign key fills the second column.
 CHANGES: Final = layout_with(ROW_VALUE, FOREIGN)
 VALUED: Final = layout_with(ROW_VALUE)
-LEFT: Final = StateTable(name="left", schema=VALUED.table_schema, by=ROW_KEY)
-RIGHT: Final = StateTable(name="right", schema=VALUED.table_schema, by=ROW_KEY)
+LEFT: Final = StateTable(name="left", schema=VALUED.table_schema, by=(ROW_KEY,))
+RIGHT: Final = StateTable(name="right", schema=VALUED.table_schema, by=(ROW_KEY,))
 
 
 class SideStager:
-    """Picklable. Puts the rows of a micro-batch down by key, those of each side on their own.
-
-    `stage` is an Arrow function of Spark (`staging`)."""
+    """Picklable. Puts the rows of a micro-batch down by key, those of each side on their own."""
 
     def __init__(self, left: SlotFiles, right: SlotFiles) -> None:
-        self._sides = (left, right)
+        self.places = (left, right)
 
-    def stage(self, batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-        sinks = [SlotSink(each) for each in self._sides]
-
-        def add(batch: tuple[pa.Array, ...]) -> None:
-            for side, sink in enumerate(sinks):
-                mine = pc.equal(batch[0], side)
-                if pc.any(mine).as_py():
-                    changes = side_changes(*(each.filter(mine) for each in batch[1:]))
-                    sink.add(changes, hashes_of(changes, ROW_KEY))
-
-        return told_at_last(batches, add, lambda: [each.finish() for each in sinks])
+    def add(self, batch: Columns, sinks: Sequence[SlotSink]) -> None:
+        for side, sink in enumerate(sinks):
+            mine = pc.equal(batch[0], side)
+            if pc.any(mine).as_py():
+                changes = side_changes(*(each.filter(mine) for each in batch[1:]))
+                sink.add(changes, hashes_of(changes, ROW_KEY))
 
 
 def side_changes(

@@ -20,12 +20,10 @@ from ledgerstone.pipeline.streams.frames import (
     ktable,
     ktable_records,
     limited,
-    trigger_of,
 )
 from ledgerstone.pipeline.streams.join_state import JoinState
-from ledgerstone.pipeline.streams.join_tasks import SideStager
+from ledgerstone.pipeline.streams.micro_batches import following, started
 from ledgerstone.pipeline.streams.outbox import Tell
-from ledgerstone.pipeline.streams.staging import staged_by
 from ledgerstone.pipeline.streams.state_store import StateStore, StateVersion
 
 EachBatch = Callable[[DataFrame, int], None]
@@ -49,7 +47,7 @@ def join_stream_with_table(
         side = rows.select(sf.col("key").alias("_key"), sf.struct("value", "offset").alias("table"))
         each_batch(batch.join(side, batch[on] == side["_key"], how).drop("_key"), batch_id)
 
-    return _start(events, join, checkpoint, once=once)
+    return started(events, join, checkpoint, once=once)
 
 
 def join_tables(
@@ -68,8 +66,9 @@ def join_tables(
     """`value` are expressions over `left` and `right`, the two values: "left.name AS name".
     `foreign_key` is one over a row of the left topic, "value.customer", that gives a key of the
     right one; without it both sides have the same keys."""
-    store = StateStore(work)
-    state = JoinState(store, SparkExecutors(spark), how=how, by_foreign_key=foreign_key is not None)
+    state = JoinState(
+        StateStore(work), SparkExecutors(spark), how=how, by_foreign_key=foreign_key is not None
+    )
     definition = "; ".join(
         (
             f"{how} join of topic {left.name} (key {left.key}, value {left.value})",
@@ -81,16 +80,11 @@ def join_tables(
     tell = pair_teller(spark, (left, right), to, value, exactly_once=exactly_once)
     state.open(definition, identity_of(to), tell, topics=[left.name, right.name])
 
-    def join(batch: DataFrame, batch_id: int) -> None:
-        stage = state.stage()
-        staged = staged_by(batch, SideStager(*stage).stage, sinks=2)
-        state.apply(batch_id, stage, staged, tell)
-
     sides = [
         side_columns(ktable_records(spark, limited(topic)), side, foreign_key)
         for side, topic in enumerate((left, right))
     ]
-    return _start(sides[0].unionAll(sides[1]), join, store.checkpoint, once=once)
+    return following(sides[0].unionAll(sides[1]), state, tell, once=once)
 
 
 def side_columns(records: DataFrame, side: int, foreign_key: str | None) -> DataFrame:
@@ -127,10 +121,7 @@ def pair_teller(
         if exactly_once:
             part = {"txnAppId": version.store_id, "txnVersion": str(version.telling)}
             settings |= {"exactlyOnce": "true", **part}
-        paths = [f"{store.area.root}/{each}" for each in version.outbox]
-        pairs = spark.read.schema("key binary, left binary, right binary, deleted boolean").parquet(
-            *paths
-        )
+        pairs = pairs_in(spark, [f"{store.area.root}/{each}" for each in version.outbox])
         joined = pairs.select(
             "key",
             "deleted",
@@ -145,10 +136,11 @@ def pair_teller(
     return tell
 
 
-def _start(frame: DataFrame, each: EachBatch, checkpoint: str, *, once: bool) -> StreamingQuery:
-    return (
-        frame.writeStream.foreachBatch(each)
-        .option("checkpointLocation", checkpoint)
-        .trigger(**trigger_of(once=once))
-        .start()
-    )
+def pairs_in(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+    """Dealt to as many tasks as there are files, the same rows to each whenever they are told.
+
+    Spark would pack files by the cores that it has just then. A run that is started again with
+    fewer tasks would leave transactions of the earlier one open until they time out."""
+    schema = "key binary, left binary, right binary, deleted boolean"
+    pairs = spark.read.schema(schema).parquet(*paths)
+    return pairs.coalesce(1) if len(paths) == 1 else pairs.repartition(len(paths), "key")

@@ -5,9 +5,10 @@ what a run that died has not told is told by the next one. Results are whole val
 written twice is harmless; with `exactly_once` it is not written twice (ADR 0010).
 """
 
+import logging
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,7 +17,7 @@ from ledgerstone.dataclasses import replace
 from ledgerstone.errors import LedgerstoneError
 from ledgerstone.pipeline.status import held
 from ledgerstone.pipeline.streams.frames import Topic
-from ledgerstone.pipeline.streams.state_store import StateStore, StateVersion
+from ledgerstone.pipeline.streams.state_store import Merged, StateStore, StateVersion
 from ledgerstone.pipeline.streams.state_tables import RECORDS
 from ledgerstone.pipeline.tables.file_area import FileArea
 from ledgerstone.pipeline.tables.target import Executors
@@ -24,8 +25,11 @@ from ledgerstone.spark.decision import WriteId
 from ledgerstone.spark.sink import TaskWritten, abort_tasks, commit_tasks, write_rows
 from ledgerstone.spark.write_options import WriteColumns, WriteOptions, write_options
 
+logger = logging.getLogger(__name__)
+
 Tell = Callable[[StateStore, StateVersion], None]
-Merged = Callable[[StateVersion], StateVersion]
+# What the driver writes by itself: of a few hundred groups.
+_DRIVER_BYTES: Final = 64 << 10
 _COLUMNS = WriteColumns(key=0, value=1, topic=None, partition=None, headers=None, timestamp=None)
 
 
@@ -39,27 +43,27 @@ def ticked_off(store: StateStore, version: StateVersion, tell: Tell) -> StateVer
     return version
 
 
-def apply_batch(store: StateStore, batch: int, merge: Merged | None, tell: Tell) -> bool:
-    """One micro-batch into a state: all of it, or nothing. `merge` makes the next version, None if
-    there is no change. False where the batch was applied before."""
+def apply_batch(
+    store: StateStore, batch: int, merge: Callable[[StateVersion], Merged | None], tell: Tell
+) -> bool:
+    """One micro-batch into a state: all of it, or nothing. `merge` says what it makes of a version,
+    None if there is no change. False where the batch was applied before."""
     with held(store.work):
         version = store.read()
-        if batch <= version.batch:
-            ticked_off(store, version, tell)
-            return False
-        if merge is not None:
-            version = ticked_off(store, version, tell)
-            version = replace(merge(version), batch=batch)
+        is_new = batch > version.batch
+        version = ticked_off(store, version, tell)
+        if is_new and (merged := merge(version)) is not None:
+            version = replace(version.after(merged), batch=batch)
             store.commit(version)
             store.tidy(ticked_off(store, version, tell))
-    return True
+    return is_new
 
 
-def retract(store: StateStore, merge: Merged) -> None:
+def retract(store: StateStore, merge: Callable[[StateVersion], Merged]) -> None:
     """Changes that are in no batch: erased keys. What they change is told by the next run; the
     caller holds the state."""
     old = store.read()
-    version = merge(old)
+    version = old.after(merge(old))
     # A new number: an earlier run may have told what is in the outbox under the old one.
     version = replace(version, outbox=(*old.outbox, *version.outbox), telling=old.telling + 1)
     store.commit(version)
@@ -89,8 +93,9 @@ def teller(topic: Topic, executors: Executors, *, exactly_once: bool) -> Tell:
             for number, path in enumerate(version.outbox)
         ]
         written: list[TaskWritten] = []
+        is_small = sum(store.size_of(path) for path in version.outbox) <= _DRIVER_BYTES
         try:
-            written += executors.run(tell_file, jobs)
+            written += _told_here(jobs, executors) if is_small else executors.run(tell_file, jobs)
             if exactly_once:
                 commit_tasks(options, list(written), is_alone=False)
         except BaseException:
@@ -100,6 +105,16 @@ def teller(topic: Topic, executors: Executors, *, exactly_once: bool) -> Tell:
             raise
 
     return tell
+
+
+def _told_here(jobs: list[TellJob], executors: Executors) -> list[TaskWritten]:
+    """By this process; a job of Spark for a few records takes longer than everything else. Tasks
+    repeat what fails for a reason that may pass."""
+    try:
+        return [tell_file(job) for job in jobs]
+    except LedgerstoneError as error:
+        logger.warning("results are written again, by tasks: %s", error)
+        return executors.run(tell_file, jobs)
 
 
 def tell_file(job: TellJob) -> TaskWritten:

@@ -21,6 +21,8 @@ from ledgerstone.pipeline.status import held
 from ledgerstone.pipeline.streams.aggregate_state import AGGREGATE, AggregateState
 from ledgerstone.pipeline.streams.join_state import JoinState
 from ledgerstone.pipeline.streams.join_tasks import FOREIGN, ROW_KEY
+from ledgerstone.pipeline.streams.outbox import retract
+from ledgerstone.pipeline.streams.staging import gathered
 from ledgerstone.pipeline.streams.state_store import StateStore, StateVersion
 from ledgerstone.pipeline.streams.state_tables import SlotFiles, SlotRows, SlotSink, hashes_of
 from ledgerstone.pipeline.streams.totals import GroupTotals
@@ -58,12 +60,9 @@ def purge_state(work: str, key: bytes) -> Finding:
     with held(store.work):
         version = store.read()
         state = _opened(store, version)
-        if isinstance(state, AggregateState):
-            stage = state.stage()
-            state.retract(stage, [_deleted(stage, key)])
-        else:
-            sides = state.stage()
-            state.retract(sides, [[_deleted(each, key)] for each in sides])
+        stager = state.stager()
+        changes = gathered(stager, [[_deleted(each, key) for each in stager.places]])
+        retract(store, lambda version: state.merged(version, changes))
     return search_state(work, key)
 
 

@@ -13,12 +13,14 @@ import pyarrow.compute as pc
 
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.streams.aggregate_state import AGGREGATE
-from ledgerstone.pipeline.streams.aggregate_tasks import VALUES, groups_table, keys_table
+from ledgerstone.pipeline.streams.aggregate_tasks import groups_table, keys_table
 from ledgerstone.pipeline.streams.foreign_tasks import LEFT_KEYS, SUBSCRIPTIONS
+from ledgerstone.pipeline.streams.group_values import GROUP, ends_of
 from ledgerstone.pipeline.streams.join_tasks import FOREIGN, LEFT, RIGHT, ROW_KEY, ROW_VALUE
 from ledgerstone.pipeline.streams.state_store import StateStore, StateVersion
 from ledgerstone.pipeline.streams.state_tables import StateTable, hashes_of
-from ledgerstone.pipeline.streams.totals import GROUP, GroupTotals, extremes_of
+from ledgerstone.pipeline.streams.totals import GroupTotals
+from ledgerstone.pipeline.streams.value_tasks import EXTREMES
 from ledgerstone.pipeline.tables.group_merging import read_files
 from ledgerstone.pipeline.tables.leaves import holds
 
@@ -52,11 +54,12 @@ class _Asked:
         return self._foreign(key) if self._version.spec["by_foreign_key"] else self._joined(key)
 
     def _rows(self, table: StateTable, cell: object) -> pa.Table:
-        wanted = pa.table({table.by: pa.array([cell], table.schema.field(table.by).type)})
-        hashes = hashes_of(wanted, table.by)
+        (by,) = table.by
+        wanted = pa.table({by: pa.array([cell], table.schema.field(by).type)})
+        hashes = hashes_of(wanted, by)
         files = [each for each in self._version.files(table.name) if holds(each.leaf, hashes).all()]
         rows = read_files(self._store.area, files, table.schema)
-        return rows.filter(pc.equal(rows.column(table.by), wanted.column(table.by)[0]))
+        return rows.filter(pc.equal(rows.column(by), wanted.column(by)[0]))
 
     def _aggregate(self, key: bytes) -> dict[str, Any] | None:
         totals = GroupTotals.from_json(self._version.spec)
@@ -65,7 +68,7 @@ class _Asked:
         for group in _groups(key, totals):
             sums = totals.sums_of(self._rows(groups_table(totals), group))
             if group in sums:
-                extremes = extremes_of(self._rows(VALUES, group))
+                extremes = ends_of(self._rows(EXTREMES, group))
                 _, value = totals.record(group, sums[group], extremes)
                 found["result"] = json.loads(value or b"null")
         for row in given:
@@ -103,10 +106,10 @@ def _groups(key: bytes, totals: GroupTotals) -> Iterator[str]:
     except ValueError:
         content = text
     if isinstance(content, dict):
-        if set(content) == set(totals.by):
-            yield json.dumps([content[each] for each in totals.by], ensure_ascii=False)
+        if set(content) == set(totals.names):
+            yield json.dumps([content[each] for each in totals.names], ensure_ascii=False)
         return
-    if len(totals.by) == 1:
+    if len(totals.names) == 1:
         forms = {json.dumps([each], ensure_ascii=False): None for each in (text, content)}
         yield from forms
 

@@ -21,6 +21,8 @@ SLOT_BITS: Final = 6
 SLOTS: Final = 1 << SLOT_BITS
 MOST_LEAVES: Final = 4096
 _TASK_ROWS: Final = 200_000
+# Estimated, not measured: about what one task rewrites in the time that further jobs would take.
+_ONE_TASK_FILES: Final = 16
 
 
 class Share(NamedTuple):
@@ -28,6 +30,13 @@ class Share(NamedTuple):
 
     slots: tuple[int, ...]
     branches: tuple[tuple[Branch, ...], ...]
+
+
+def fits_one_task(rows: int | None, tables: Iterable[Sequence[LeafFile]]) -> bool:
+    """Whether a batch of at most so many rows is done sooner by one task than by several jobs."""
+    if rows is None or rows > LEAF_ROWS:
+        return False
+    return min(rows, max(map(len, tables), default=0)) <= _ONE_TASK_FILES
 
 
 def shares_of(

@@ -10,7 +10,7 @@ import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ledgerstone.dataclasses import dataclass, field, replace
 from ledgerstone.pipeline.errors import PipelineError
@@ -20,12 +20,20 @@ from ledgerstone.pipeline.tables.file_area import STAGING, FileArea
 from ledgerstone.pipeline.tables.leaves import LeafFile
 
 MANIFEST: Final = "state.json"
-FORMAT: Final = 1
+# 2: values are spread by themselves, and no longer by their group.
+FORMAT: Final = 2
 CHECKPOINT: Final = "checkpoint"
 _STATE: Final = "state"
 _BEFORE_FIRST: Final = -1
 # What versions before this one kept, on the driver.
 _SQLITE: Final = "totals.sqlite"
+
+
+class Merged(NamedTuple):
+    """What a batch makes of a state: names of files. Picklable."""
+
+    swaps: Mapping[str, Sequence[SwappedLeaves]]  # of each table
+    outbox: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +50,13 @@ class StateVersion:
     def files(self, table: str) -> tuple[LeafFile, ...]:
         return self.tables.get(table, ())
 
-    def swapped(self, swaps: Mapping[str, Sequence[SwappedLeaves]]) -> "StateVersion":
+    def after(self, merged: Merged) -> "StateVersion":
         tables = dict(self.tables)
-        for name, some in swaps.items():
+        for name, some in merged.swaps.items():
             gone = {file.path for each in some for file in each.replaced}
             left = [file for file in self.files(name) if file.path not in gone]
             tables[name] = tuple(sorted([*left, *(f for each in some for f in each.written)]))
-        return replace(self, tables=tables)
+        return replace(self, tables=tables, outbox=merged.outbox)
 
     def told(self) -> "StateVersion":
         return replace(self, outbox=(), telling=self.telling + 1)
@@ -119,7 +127,9 @@ class StateStore:
         except (OSError, ValueError) as error:
             raise PipelineError(f"{path} cannot be read: {error}") from error
         if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise PipelineError(f"{path} is no state of format {FORMAT}")
+            raise PipelineError(
+                f"{path} is no state of format {FORMAT}. Delete {self.work} to start over"
+            )
         told_to = content["told_to"]
         return StateVersion(
             definition=content["definition"],
@@ -138,6 +148,9 @@ class StateStore:
     def commit(self, version: StateVersion) -> None:
         # Crash before: the old version counts, and the new files are leftovers.
         replace_text(self._root / MANIFEST, json.dumps(version.as_json()))
+
+    def size_of(self, path: str) -> int:
+        return (self._root / path).stat().st_size
 
     def remove(self, paths: Iterable[str]) -> None:
         for path in paths:

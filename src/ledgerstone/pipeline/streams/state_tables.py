@@ -23,27 +23,28 @@ from ledgerstone.pipeline.tables.shards import HASH, ShardFiles, parts, read_gro
 
 Hashes = NDArray[np.uint64]
 Merge = Callable[[pa.Table, pa.Table], pa.Table]
+SeeRewritten = Callable[[Branch, Sequence[pa.Table], Sequence[LeafFile]], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateTable:
-    """Picklable. `by` is the column whose hash says which file a row is in."""
+    """Picklable. `by` are the columns whose hash says which file a row is in."""
 
     name: str
     schema: pa.Schema
-    by: str
+    by: tuple[str, ...]
 
     def read(self, area: FileArea, branch: Branch) -> pa.Table:
         rows = read_files(area, branch.held, self.schema)
         if not branch.is_part:
             return rows
-        return rows.filter(pa.array(holds(branch.top, hashes_of(rows, self.by))))
+        return rows.filter(pa.array(holds(branch.top, hashes_of(rows, *self.by))))
 
     def write(self, area: FileArea, rows: pa.Table, top: int) -> list[LeafFile]:
         leaves = leaves_below(top, rows.num_rows, rows.nbytes, most_leaves=MOST_LEAVES)
         if len(leaves) == 1:
             return write_leaf(area, rows, top, f"{self.name}/")
-        hashes = hashes_of(rows, self.by)
+        hashes = hashes_of(rows, *self.by)
         found = []
         for leaf in leaves:
             some = rows.filter(pa.array(holds(leaf, hashes)))
@@ -58,10 +59,10 @@ class SwappedLeaves(NamedTuple):
     written: tuple[LeafFile, ...] = ()
 
 
-def hashes_of(rows: pa.Table, column: str) -> Hashes:
+def hashes_of(rows: pa.Table, *by: str) -> Hashes:
     if not rows.num_rows:
         return np.zeros(0, np.uint64)
-    return cell_hashes(cells_of(rows, [column]))
+    return cell_hashes(cells_of(rows, by))
 
 
 def rewritten(
@@ -71,8 +72,10 @@ def rewritten(
     changes: pa.Table,
     hashes: Hashes,
     merge: Merge,
+    see: SeeRewritten | None = None,
 ) -> SwappedLeaves:
-    """`merge` is given the rows of a branch and the changes that fall into it."""
+    """`merge` is given the rows of a branch and the changes that fall into it; `see` these, what
+    became of them, and the files that were written."""
     replaced: list[LeafFile] = []
     written: list[LeafFile] = []
     for branch in branches:
@@ -80,9 +83,13 @@ def rewritten(
         if not mine.any() and not branch.is_part:
             continue
         some = changes if mine.all() else changes.filter(pa.array(mine))
-        rows = merge(table.read(area, branch), some)
+        held = table.read(area, branch)
+        rows = merge(held, some)
+        files = table.write(area, rows, branch.top)
+        if see is not None:
+            see(branch, (held, some, rows), files)
         replaced += branch.held
-        written += table.write(area, rows, branch.top)
+        written += files
     return SwappedLeaves(tuple(replaced), tuple(written))
 
 
@@ -99,7 +106,7 @@ def visited(
     (0) and after (1). Only branches with a change are written."""
     replaced: list[LeafFile] = []
     written: list[LeafFile] = []
-    hashes = hashes_of(changes, table.by)
+    hashes = hashes_of(changes, *table.by)
     for branch in branches:
         if not holds(branch.top, touched).any() and not branch.is_part:
             continue
@@ -191,6 +198,13 @@ def put_down(files: SlotFiles, done: Iterable[SlotRows]) -> PutDown:
             names.setdefault(slot, []).append(each.name)
             counts[slot] = counts.get(slot, 0) + count
     return PutDown(files, {slot: tuple(some) for slot, some in names.items()}, counts)
+
+
+def counted_together(one: PutDown, other: PutDown) -> dict[int, int]:
+    found = dict(one.counts)
+    for slot, count in other.counts.items():
+        found[slot] = found.get(slot, 0) + count
+    return found
 
 
 def new_step(area: FileArea, name: str, schema: pa.Schema) -> SlotFiles:

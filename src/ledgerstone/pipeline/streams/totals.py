@@ -1,10 +1,10 @@
 """Aggregates over a changing table: what a key gave is taken back when it changes. Pure.
 
-Three tables are the state. `keys` has the group and the measures of each live key, and nothing of
-deleted ones. `groups` has the sums of each group. `values` has, for `min` and `max`, the distinct
-values of each group with the number of rows that have them. A change of keys becomes deltas, a row
-for each group; deltas are added to groups, and a group whose result differs from what it was is
-told. No step needs more than the rows of its own keys or groups.
+Four tables are the state. `keys` has the group and the measures of each live key, and nothing of
+deleted ones. `groups` has the sums of each group. `values` and `extremes` are there for `min` and
+`max` (`group_values`). A change of keys becomes deltas, a row for each group and for each value;
+deltas are added, and a group whose result differs from what it was is told. No step needs more than
+the rows of its own keys, values or groups.
 """
 
 import base64
@@ -25,6 +25,12 @@ from ledgerstone.pipeline.definition import Column, Deletes
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import Layout
 from ledgerstone.pipeline.streams.exact_sums import ExactSum, grouped_sums, sum_of_text
+from ledgerstone.pipeline.streams.group_values import (
+    GROUP,
+    VALUES_SCHEMA,
+    Extremes,
+    multiset,
+)
 from ledgerstone.pipeline.streams.measures import (
     Aggregate,
     Measure,
@@ -34,19 +40,16 @@ from ledgerstone.pipeline.streams.measures import (
     object_text,
 )
 from ledgerstone.pipeline.streams.ordered_values import ordered_bytes, value_of
+from ledgerstone.pipeline.streams.time_windows import NAMES as WINDOW_NAMES
+from ledgerstone.pipeline.streams.time_windows import TIME, TimeWindows
 
 __all__ = ["MAX_MEASURES", "Aggregate", "GroupTotals", "MeasureKind"]
 
 MAX_MEASURES: Final = 50
 KEY: Final = "key"
-GROUP: Final = "grp"
 ROWS: Final = "rows"
-VALUES_SCHEMA: Final = pa.schema(
-    [(GROUP, pa.string()), ("at", pa.int32()), ("value", pa.binary()), ("count", pa.int64())]
-)
 
 Record = tuple[bytes, bytes | None]
-Extremes = Mapping[tuple[str, int], tuple[bytes, bytes]]  # of a group and an aggregate
 
 
 class GroupSums(NamedTuple):
@@ -70,12 +73,18 @@ class GroupTotals:
 
     by: tuple[str, ...]
     measured: tuple[Measured, ...]
+    windows: TimeWindows | None = None
 
     def __post_init__(self) -> None:
         if not self.measured or len(self.measured) > MAX_MEASURES:
             raise PipelineError(
                 f"{len(self.measured)} aggregates, from 1 to {MAX_MEASURES} are taken"
             )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Those that the key of a result has."""
+        return self.by if self.windows is None else (*self.by, *WINDOW_NAMES)
 
     @property
     def layout(self) -> Layout:
@@ -86,6 +95,8 @@ class GroupTotals:
             for at, each in enumerate(self.measured)
             if not each.counts_rows
         ]
+        if self.windows is not None:
+            columns.append(Column(name=TIME, type=ColumnType.INT64, path=()))
         key = Column(name=KEY, type=ColumnType.BINARY, path=())
         return Layout(keys=(key,), values=tuple(columns), deletes=Deletes.HARD, keep_bytes=False)
 
@@ -97,18 +108,13 @@ class GroupTotals:
         return pa.schema(fields)
 
     @property
-    def delta_schema(self) -> pa.Schema:
-        """Sums where `at` is null, values elsewhere: both travel in one file."""
-        values = [VALUES_SCHEMA.field(name) for name in ("at", "value", "count")]
-        return pa.schema([*self.group_schema, *values])
-
-    @property
     def has_values(self) -> bool:
         return any(each.compares for each in self.measured)
 
     def as_json(self) -> dict[str, Any]:
         return {
             "by": list(self.by),
+            "windows": None if self.windows is None else asdict(self.windows),
             "aggregates": [
                 {**asdict(each), "kind": each.kind.value, "measure": each.measure.value}
                 for each in self.measured
@@ -123,16 +129,23 @@ class GroupTotals:
             )
             for each in content["aggregates"]
         ]
-        return GroupTotals(by=tuple(content["by"]), measured=tuple(found))
+        windows = content["windows"]
+        return GroupTotals(
+            by=tuple(content["by"]),
+            measured=tuple(found),
+            windows=None if windows is None else TimeWindows(**windows),
+        )
 
     # -- from keys to deltas -------------------------------------------------------------------
 
-    def deltas(self, before: pa.Table, after: pa.Table) -> pa.Table:
-        """What the groups of changed keys gain and lose."""
+    def deltas(self, before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """What the groups of changed keys gain and lose: their sums, and their values."""
         rows = pa.concat_tables([before, after]).combine_chunks()
-        if not rows.num_rows:
-            return self.delta_schema.empty_table()
         signs = np.r_[-np.ones(before.num_rows, np.int64), np.ones(after.num_rows, np.int64)]
+        if self.windows is not None:
+            rows, signs = self.windows.spread(rows, signs)
+        if not rows.num_rows:
+            return self.group_schema.empty_table(), VALUES_SCHEMA.empty_table()
         names = whole(rows.column(GROUP)).dictionary_encode()
         codes = names.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         count = len(names.dictionary)
@@ -149,10 +162,9 @@ class GroupTotals:
             if each.adds:
                 sums = grouped_sums(array, signs, codes, count)
                 found[f"s{at}"] = pa.array([one.text() for one in sums], pa.string())
-        for field in self.delta_schema:
-            found.setdefault(field.name, pa.nulls(count, field.type))
-        added = pa.table(found).select(self.delta_schema.names).cast(self.delta_schema)
-        return pa.concat_tables([added, *self._value_deltas(rows, signs)])
+        sums = pa.table(found).select(self.group_schema.names).cast(self.group_schema)
+        nothing = VALUES_SCHEMA.empty_table()
+        return sums, pa.concat_tables([nothing, *self._value_deltas(rows, signs)])
 
     def _value_deltas(self, rows: pa.Table, signs: Any) -> Iterable[pa.Table]:  # noqa: ANN401
         for at, each in enumerate(self.measured):
@@ -167,7 +179,7 @@ class GroupTotals:
                 "value": ordered_bytes(kept, each.measure),
                 "count": pa.array(signs).filter(valid),
             }
-            yield _with_all(_multiset(pa.table(given)), self.delta_schema)
+            yield multiset(pa.table(given).cast(VALUES_SCHEMA))
 
     # -- from deltas to groups -----------------------------------------------------------------
 
@@ -197,7 +209,7 @@ class GroupTotals:
 
     def record(self, group: str, sums: GroupSums | None, extremes: Extremes) -> Record:
         """The result of a group; a tombstone where nothing is left in it."""
-        key = json.dumps(dict(zip(self.by, json.loads(group), strict=True)), sort_keys=True)
+        key = json.dumps(dict(zip(self.names, json.loads(group), strict=True)), sort_keys=True)
         if sums is None:
             return key.encode(), None
         result = {
@@ -219,13 +231,6 @@ class GroupTotals:
         return value_of(content, of.measure, of.scale)
 
 
-def split_deltas(deltas: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Those of sums, those of values."""
-    is_sum = deltas.column("at").is_null()
-    values = deltas.filter(pc.invert(is_sum)).select(VALUES_SCHEMA.names)
-    return deltas.filter(is_sum), values.cast(VALUES_SCHEMA)
-
-
 def with_deltas(totals: GroupTotals, held: pa.Table, deltas: pa.Table) -> pa.Table:
     """`groups` after the deltas; a group without rows is gone."""
     changes = totals.sums_of(deltas)
@@ -241,36 +246,11 @@ def with_deltas(totals: GroupTotals, held: pa.Table, deltas: pa.Table) -> pa.Tab
     return pa.concat_tables([held.filter(pc.invert(touched)), totals.group_rows(found)])
 
 
-def with_values(held: pa.Table, deltas: pa.Table) -> pa.Table:
-    """Only the rows of values that change are grouped again."""
-    near = pc.and_(
-        pc.is_in(held.column("value"), value_set=pc.unique(deltas.column("value"))),
-        pc.is_in(held.column(GROUP), value_set=pc.unique(deltas.column(GROUP))),
-    )
-    changed = _multiset(pa.concat_tables([held.filter(near), deltas]))
-    return pa.concat_tables([held.filter(pc.invert(near)), changed])
-
-
-def extremes_of(values: pa.Table, groups: pa.Array | None = None) -> Extremes:
-    """The least and the greatest value of each group, of these groups or of all."""
-    if groups is not None:
-        values = values.filter(pc.is_in(values.column(GROUP), value_set=groups))
-    found = values.group_by([GROUP, "at"]).aggregate([("value", "min"), ("value", "max")])
-    return {
-        (row[GROUP], row["at"]): (row["value_min"], row["value_max"]) for row in found.to_pylist()
-    }
-
-
-def _multiset(values: pa.Table) -> pa.Table:
-    """One row for each value, without those that no row has any more."""
-    grouped = values.group_by([GROUP, "at", "value"], use_threads=False)
-    added = grouped.aggregate([("count", "sum")]).rename_columns(VALUES_SCHEMA.names)
-    return added.filter(pc.not_equal(added.column("count"), 0)).cast(VALUES_SCHEMA)
-
-
-def group_texts(columns: Sequence[pa.Array]) -> pa.Array:
+def group_texts(columns: Sequence[pa.Array], rows: int) -> pa.Array:
     """The group of each row, as a JSON array. Most rows share theirs with others, so each distinct
     one is written once."""
+    if not columns:
+        return pa.array(["[]"] * rows, pa.string())
     table = pa.table(dict(zip(map(str, range(len(columns))), columns, strict=True)))
     numbered = table.append_column("row", pa.array(np.arange(table.num_rows)))
     names = list(table.column_names)
@@ -280,9 +260,9 @@ def group_texts(columns: Sequence[pa.Array]) -> pa.Array:
         [json.dumps([_plain(each) for each in row], ensure_ascii=False) for row in cells],
         pa.string(),
     )
-    rows = whole(distinct.column("row_list"))
-    owner = rows.flatten().to_numpy(zero_copy_only=False)
-    lengths = pc.list_value_length(rows).to_numpy(zero_copy_only=False)
+    members = whole(distinct.column("row_list"))
+    owner = members.flatten().to_numpy(zero_copy_only=False)
+    lengths = pc.list_value_length(members).to_numpy(zero_copy_only=False)
     places = np.empty(table.num_rows, np.int64)
     places[owner] = np.repeat(np.arange(len(texts)), lengths)
     return texts.take(pa.array(places))
@@ -312,10 +292,3 @@ def _counted(wanted: Any, signs: Any, codes: Any, count: int) -> pa.Array:  # no
     found = np.zeros(count, np.int64)
     np.add.at(found, codes[wanted], signs[wanted])
     return pa.array(found)
-
-
-def _with_all(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    for field in schema:
-        if field.name not in table.column_names:
-            table = table.append_column(field, pa.nulls(table.num_rows, field.type))
-    return table.select(schema.names).cast(schema)

@@ -1,0 +1,114 @@
+"""Windows over a table: a row counts in every window that its time is in. Pure.
+
+As in Kafka Streams and in Spark, windows begin at multiples of `slide` since 1970, in UTC, and a
+window has its start and not its end. The state of a key has its time, not its windows: these are
+made where a change becomes deltas. So a row whose time changes leaves its old windows and comes to
+its new ones, and a deleted one leaves all of them. No window is ever closed.
+"""
+
+import re
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ledgerstone.dataclasses import dataclass
+from ledgerstone.pipeline.canonical import whole
+from ledgerstone.pipeline.errors import PipelineError
+from ledgerstone.pipeline.streams.group_values import GROUP
+
+TIME: Final = "time_us"
+NAMES: Final = ("window.start", "window.end")  # in the key of a result
+# Each is a group that a change of a row changes.
+MAX_WINDOWS: Final = 1000
+_LENGTH: Final = re.compile(r"([0-9]{1,9})\s*([a-z]+?)s?")
+_UNITS_US: Final = {
+    "microsecond": 1,
+    "millisecond": 1000,
+    "second": 1_000_000,
+    "minute": 60 * 1_000_000,
+    "hour": 3600 * 1_000_000,
+    "day": 24 * 3600 * 1_000_000,
+    "week": 7 * 24 * 3600 * 1_000_000,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeWindows:
+    """`size` and `slide` are as Spark's `window` takes them: "1 hour". Without `slide` windows do
+    not overlap (tumbling); with a smaller one they do (hopping). `time` is an expression over a
+    row."""
+
+    size: str
+    slide: str | None = None
+    time: str = "timestamp"
+
+    def __post_init__(self) -> None:
+        size, slide = self.size_us, self.slide_us
+        if slide > size:
+            raise PipelineError(
+                f"windows of {self.size} every {self.slide}: rows between them would count nowhere"
+            )
+        if -(-size // slide) > MAX_WINDOWS:
+            raise PipelineError(
+                f"windows of {self.size} every {self.slide}: a row would be in "
+                f"{-(-size // slide)} of them, at most {MAX_WINDOWS} are taken"
+            )
+
+    @property
+    def size_us(self) -> int:
+        return _length_us(self.size)
+
+    @property
+    def slide_us(self) -> int:
+        return _length_us(self.slide or self.size)
+
+    def __str__(self) -> str:
+        return f"windows of {self.size} every {self.slide or self.size} by {self.time}"
+
+    def spread(self, rows: pa.Table, signs: NDArray[np.int64]) -> tuple[pa.Table, Any]:
+        """Each row once for every window that it is in, with the window in its group. A row
+        without a time is in none."""
+        kept = whole(rows.column(TIME)).is_valid()
+        rows, signs = rows.filter(kept), signs[kept.to_numpy(zero_copy_only=False)]
+        times = whole(rows.column(TIME)).to_numpy(zero_copy_only=False).astype(np.int64)
+        size, slide = self.size_us, self.slide_us
+        places, starts = [], []
+        last = times // slide * slide
+        for back in range(-(-size // slide)):
+            start = last - back * slide
+            inside = np.flatnonzero(start + size > times)
+            places.append(inside)
+            starts.append(start[inside])
+        place = np.concatenate(places)
+        spread = rows.take(pa.array(place))
+        groups = _with_windows(whole(spread.column(GROUP)), np.concatenate(starts), size)
+        at = spread.schema.get_field_index(GROUP)
+        return spread.set_column(at, GROUP, groups), signs[place]
+
+
+def _length_us(text: str) -> int:
+    found = _LENGTH.fullmatch(text.strip().lower())
+    unit = _UNITS_US.get(found[2]) if found else None
+    if found is None or unit is None or not int(found[1]):
+        raise PipelineError(
+            f"{text!r} is no length of a window: a number and one of {', '.join(_UNITS_US)}"
+        )
+    return int(found[1]) * unit
+
+
+def _with_windows(groups: pa.Array, starts: NDArray[np.int64], size_us: int) -> pa.Array:
+    """A group is a JSON array; the ends of the window come behind what it has."""
+    cut = pc.utf8_slice_codeunits(groups, 0, -1)
+    comma = pc.if_else(pc.equal(groups, "[]"), "", ", ")
+    first, last = (_texts(each) for each in (starts, starts + size_us))
+    return pc.binary_join_element_wise(cut, comma, '"', first, '", "', last, '"]', "")
+
+
+def _texts(times_us: NDArray[np.int64]) -> pa.Array:
+    """As Spark's `to_json` writes a time."""
+    distinct, places = np.unique(times_us, return_inverse=True)
+    texts = np.datetime_as_string(distinct.astype("datetime64[us]"), unit="ms")
+    return pa.array([f"{each}Z" for each in texts], pa.string()).take(pa.array(places))
