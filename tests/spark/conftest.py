@@ -43,6 +43,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         short_lived=True,
         conf={
             "spark.sql.shuffle.partitions": "2",
+            # The queries of tests have a few rows: compiling each costs more than running it, and
+            # so does planning it again. Examples and the demo run as Spark comes.
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+            "spark.sql.adaptive.enabled": "false",
             "spark.sql.warehouse.dir": str(directory / "warehouse"),
             "spark.local.dir": str(directory / "local"),
             "spark.log.level": "ERROR",

@@ -51,17 +51,7 @@ class KilledPipeline:
 
     def __post_init__(self) -> None:
         source = {"bootstrap": self.bootstrap, "topic": self.topic, "max_offsets_per_batch": 40}
-        content = {
-            "name": self.topic,
-            "source": source,
-            "key": {"format": "string", "column": "id"},
-            "value": {"format": "string", "column": "said"},
-            "table": self.table,
-            "work": "work",
-            "every": "100ms",
-        }
-        # JSON is YAML.
-        self.definition.write_text(json.dumps(content), encoding="utf-8")
+        write_definition(self.definition, self.topic, source, self.table, work="work")
 
     @property
     def definition(self) -> Path:
@@ -79,12 +69,7 @@ class KilledPipeline:
         produce(*(self._record(number) for number in range(first, self.written)))
 
     def _record(self, number: int) -> NewRecord:
-        key = f"k{self.dice.randrange(KEYS)}"
-        if self.dice.random() < 0.3:
-            self.live.pop(key, None)
-            return NewRecord(self.topic, key.encode(), None)
-        self.live[key] = str(number)
-        return NewRecord(self.topic, key.encode(), self.live[key].encode())
+        return change_of(self.live, self.topic, self.dice, f"k{self.dice.randrange(KEYS)}", number)
 
     def start(self, *, master: str, once: bool) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "ledgerstone", "pipeline", "run", str(self.definition)]
@@ -94,11 +79,42 @@ class KilledPipeline:
             return subprocess.Popen(command, stdout=log, stderr=log, env=environment)
 
     def assert_table_is_the_model(self) -> None:
-        with closing(open_target(load_definition(self.definition))) as target:
-            target.prepare()
-            rows = [row for piece in target.rows() for row in piece.to_pylist()]
-        assert {row["id"]: row["said"] for row in rows} == self.live
-        assert len(rows) == len(self.live)
+        assert_rows_are(self.definition, self.live)
+
+
+def write_definition(
+    path: Path, name: str, source: dict[str, Any], table: dict[str, Any], *, work: str
+) -> None:
+    content = {
+        "name": name,
+        "source": source,
+        "key": {"format": "string", "column": "id"},
+        "value": {"format": "string", "column": "said"},
+        "table": table,
+        "work": work,
+        "every": "100ms",
+    }
+    # JSON is YAML.
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
+def change_of(
+    live: dict[str, str], topic: str, dice: random.Random, key: str, number: int
+) -> NewRecord:
+    """A new value, or a tombstone for the key, whether or not it is there; `live` follows."""
+    if dice.random() < 0.3:
+        live.pop(key, None)
+        return NewRecord(topic, key.encode(), None)
+    live[key] = str(number)
+    return NewRecord(topic, key.encode(), live[key].encode())
+
+
+def assert_rows_are(definition: Path, live: dict[str, str]) -> None:
+    with closing(open_target(load_definition(definition))) as target:
+        target.prepare()
+        rows = [row for piece in target.rows() for row in piece.to_pylist()]
+    assert {row["id"]: row["said"] for row in rows} == live
+    assert len(rows) == len(live)
 
 
 def kill(pid: int) -> bool:

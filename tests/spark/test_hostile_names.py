@@ -53,23 +53,32 @@ def test_hostile_keys_are_found_by_a_pushed_filter(
     assert [plain(row.key) for row in rows] == [name]
 
 
-@pytest.mark.parametrize("topic", TOPICS)
 def test_hostile_name_of_a_topic_is_a_topic(
-    spark: SparkSession, broker: BrokerProcess, client: Client, topic: str
+    spark: SparkSession, broker: BrokerProcess, client: Client
 ) -> None:
-    create_topic(client, NewTopic(name=topic, partitions=1, replication_factor=1, configs={}))
+    for topic in TOPICS:
+        create_topic(client, NewTopic(name=topic, partitions=1, replication_factor=1, configs={}))
+    first, *others = TOPICS
 
-    write(spark.createDataFrame([(topic, "v")], "key string, value string"), broker, topic)
-    (row,) = read(spark, broker, topic).collect()
+    # By an option, by a column, and by a list of names.
+    write(spark.createDataFrame([(first, "v")], "key string, value string"), broker, first)
+    named = spark.createDataFrame(
+        [(each, each, "v") for each in others], "topic string, key string, value string"
+    )
+    write(named, broker, None)
+    rows = read(spark, broker, ",".join(TOPICS)).collect()
 
-    assert (row.topic, plain(row.key)) == (topic, topic.encode())
+    assert sorted((row.topic, plain(row.key)) for row in rows) == sorted(
+        (each, each.encode()) for each in TOPICS
+    )
 
 
 @pytest.mark.parametrize(
     "target",
     [
         "sqlite",
-        "delta",
+        # What they do with names, the unit tests of tables see; test_tables.py has them on Spark.
+        pytest.param("delta", marks=pytest.mark.slow),
         pytest.param("parquet", marks=pytest.mark.slow),
         pytest.param("postgres", marks=pytest.mark.slow),
     ],
