@@ -26,11 +26,14 @@ class Record(NamedTuple):
 
 
 def text_pipeline(kind: str, location: str, deletes: str = "hard", **table: Any) -> Pipeline:
-    """Keys and values are text; the table is `people(id, said)`."""
+    """Keys and values are text; the table is `people(id, said)`. What it puts down beside the table
+    goes to a place of its own: a run removes what lies there as left behind by a dead one."""
+    beside = {} if "://" in location else {"work": f"{location}-work"}
     return define(
         {
             "name": "people",
             "source": {"topic": "people-topic"},
+            **beside,
             "key": {"format": "string", "column": "id"},
             "value": {"format": "string", "column": "said"},
             "table": table_at(kind, location, deletes=deletes, **table),

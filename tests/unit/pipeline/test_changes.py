@@ -4,11 +4,12 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.pipeline.canonical import cells_of, checksum
 from ledgerstone.pipeline.changes import one_per_key
+from tests.kit.sized import examples
 from tests.kit.table_model import Record, changes_of, text_pipeline
 
 PIPELINE = text_pipeline("sqlite", "unused")
@@ -48,7 +49,7 @@ _CELL = st.none() | st.text(max_size=3)
 
 
 @given(st.lists(st.tuples(_CELL, _CELL), max_size=30))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_rows_have_the_same_bytes_exactly_where_they_are_equal(
     rows: list[tuple[str | None, str | None]],
 ) -> None:

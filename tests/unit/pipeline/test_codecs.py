@@ -10,7 +10,7 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.pipeline.codecs import decode_each, decoder
@@ -19,6 +19,7 @@ from ledgerstone.pipeline.column_types import ColumnType
 from ledgerstone.pipeline.converting import strict_json
 from ledgerstone.pipeline.definition import Column, ColumnCodec, Format
 from ledgerstone.pipeline.schema_registry import registered_schema
+from tests.kit.sized import examples
 
 COLUMNS = (
     Column(name="name", type=ColumnType.STRING, path=("name",)),
@@ -48,7 +49,7 @@ _CELLS = st.none() | _OBJECTS.map(lambda made: json.dumps(made).encode()) | st.b
 
 
 @given(st.lists(_CELLS, max_size=40))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_json_is_decoded_the_same_quickly_and_one_by_one(cells: list[bytes | None]) -> None:
     column = pa.array(cells, pa.binary())
 
@@ -59,7 +60,7 @@ def test_json_is_decoded_the_same_quickly_and_one_by_one(cells: list[bytes | Non
 
 
 @given(st.lists(_OBJECTS.map(lambda made: json.dumps(made).encode()), min_size=16, max_size=40))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_quick_way_gives_the_same_or_gives_up(cells: list[bytes]) -> None:
     column = pa.array(cells, pa.binary())
 

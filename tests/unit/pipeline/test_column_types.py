@@ -11,7 +11,7 @@ from uuid import UUID
 import fastavro
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.pipeline.codecs import decoder
@@ -23,6 +23,7 @@ from ledgerstone.pipeline.erasing import purge
 from ledgerstone.pipeline.layout import layout_of
 from ledgerstone.pipeline.state.comparing import compare
 from ledgerstone.pipeline.tables.opening import open_target
+from tests.kit.sized import examples
 from tests.kit.table_model import (
     Record,
     changes_of,
@@ -154,7 +155,7 @@ def test_value_that_does_not_fit_is_refused(kind: AnyType, value: object, reason
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False), st.integers(1, 38), st.data())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_decimal_is_the_same_number_or_refused(
     number: Decimal, precision: int, data: st.DataObject
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.pipeline.changes import changes_decoder, one_per_key
@@ -19,6 +19,7 @@ from ledgerstone.pipeline.layout import layout_of
 from ledgerstone.pipeline.state.comparing import compare
 from ledgerstone.pipeline.tables.merging import merged
 from ledgerstone.pipeline.tables.opening import open_target
+from tests.kit.sized import examples
 from tests.kit.table_model import (
     Record,
     changes_of,
@@ -100,7 +101,7 @@ _records = st.lists(
 
 
 @given(said=_records, cut=st.integers(0, 12), deletes=st.sampled_from(["hard", "soft", "history"]))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_row_that_no_longer_qualifies_goes_and_a_comparison_agrees(
     said: list[tuple[bytes, bytes | None]], cut: int, deletes: str
 ) -> None:

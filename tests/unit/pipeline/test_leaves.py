@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.catalog import load_catalog
 
@@ -34,6 +34,7 @@ from ledgerstone.pipeline.tables.merging import key_hashes
 from ledgerstone.pipeline.tables.opening import open_target
 from ledgerstone.pipeline.tables.parquet import ParquetTable
 from ledgerstone.pipeline.tables.target import Done, InProcess, Job, Staged
+from tests.kit.sized import examples
 from tests.kit.table_model import Record, changes_of, expected_rows, table_rows, text_pipeline
 
 HASHES = np.frombuffer(random.Random(5).randbytes(8 * 2000), np.uint64)
@@ -52,7 +53,7 @@ def test_halves_hold_what_their_leaf_held() -> None:
     assert (holds(deep, HASHES) <= holds(second, HASHES)).all()
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.integers(0, 2000), st.integers(0, 300_000), st.integers(1, 300), st.integers(1, 40))
 def test_every_hash_has_one_leaf_however_files_split_and_vanish(
     seed: int, rows: int, most: int, wanted: int
