@@ -4,8 +4,8 @@
 PY := .venv/bin/python
 JOBS ?= 2
 # Tests wait as well as compute: for elections, for sessions that end, for timers of clients.
-# One worker more than cores works while they do.
-WORKERS ?= $(shell expr $(JOBS) + 1)
+# More workers than cores work while they do.
+WORKERS ?= $(shell expr $(JOBS) + 3)
 
 # Compiles kernels that were edited since set-up, so that no test has to.
 WARM := from ledgerstone.records.kernels import load; load(print)
@@ -33,9 +33,10 @@ demo: ## turn a git history into a topic and a table, compact it, erase a key
 	@tools/setup demo
 	@.venv/bin/ledgerstone demo $(DEMO)
 
+# CPU=1 adds where the CPU seconds went.
 test: setup ## run the test suite, without the slow sweeps and without Kafka
 	@$(PY) -c '$(WARM)'
-	@$(PY) -m pytest -q -n $(WORKERS) --max-worker-restart 0 -m "not slow and not kafka"
+	@$(PY) -m pytest -q -n $(WORKERS) --max-worker-restart 0 -m "not slow and not kafka" $(if $(CPU),-p tests.kit.cpu_times)
 
 check: setup ## check format, lint, types, import contracts, house rules
 	@.venv/bin/ruff format --check --quiet . || { echo "formatting differs: make fmt"; exit 1; }
@@ -57,12 +58,21 @@ bench: setup ## run every benchmark, each next to a peer or a limit of this mach
 	@$(PY) -m bench
 
 # glibc's checker aborts a process at the first write past the end of a block.
-crash: setup ## run the slow sweeps: a crash at every disk operation; kernels on a checked heap
+# Properties get all of their examples here; `make test` plays a third of them.
+# With KILLS=20 only pipelines on a Spark cluster are struck; KINDS=duckdb,join limits that to some jobs,
+# MINUTES=15 the time of tables and of streams. A run prints its SEED, which decides what is struck and when.
+crash: export HYPOTHESIS_PROFILE ?= thorough
+crash: setup ## run the slow sweeps: a crash at every disk operation; all examples; KILLS=20 strikes Spark instead
 	@$(PY) -c '$(WARM)'
+ifdef KILLS
+	@LEDGERSTONE_STRIKES=$(KILLS) LEDGERSTONE_STRIKES_SEED=$(SEED) LEDGERSTONE_STRIKES_KINDS="$(KINDS)" \
+	    LEDGERSTONE_STRIKES_MINUTES=$(MINUTES) $(PY) -m pytest -q -s -m slow tests/spark/test_cluster_kills.py
+else
 	@LD_PRELOAD=libc_malloc_debug.so.0 MALLOC_CHECK_=3 MALLOC_PERTURB_=205 PYTHONMALLOC=malloc \
 	    $(PY) -m pytest -q -n $(JOBS) --max-worker-restart 0 -m "not slow" tests/unit/records \
 	    tests/unit/cleaner tests/unit/erasure tests/unit/state tests/unit/spark
-	@$(PY) -m pytest -q -n $(JOBS) --max-worker-restart 0 -m slow
+	@$(PY) -m pytest -q -n $(JOBS) --max-worker-restart 0 -m "slow or (hypothesis and not kafka)"
+endif
 
 # SCRIPT=file replays one scenario, FIRST=n starts at another seed. MUTANTS=1 shows that the simulator
 # can fail, and renews the table in its README.

@@ -29,10 +29,12 @@ os.environ["LEDGERSTONE_RECEIPT_KEYS"] = str(KEYS_OF_TESTS)
 atexit.register(lambda: KEYS_OF_TESTS.unlink(missing_ok=True))
 
 # No deadline can fail a test on a slow machine, and no database of earlier examples changes a run.
+# A third of the examples by default, all of them in `make crash`: tests/kit/sized.py.
 settings.register_profile(
-    "repeatable", max_examples=60, deadline=None, derandomize=True, database=None
+    "thorough", max_examples=60, deadline=None, derandomize=True, database=None
 )
-# To search further than the suite does: HYPOTHESIS_PROFILE=explore make test
+settings.register_profile("repeatable", settings.get_profile("thorough"), max_examples=20)
+# To search further than both: HYPOTHESIS_PROFILE=explore make test
 settings.register_profile("explore", max_examples=2_000, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
@@ -52,8 +54,10 @@ def pytest_collection() -> Generator[None, object, object]:
     return found
 
 
-# What one worker runs together, by the start of the path.
+# What one worker runs together, by the start of the path; the first that fits. Databases as
+# sources need no Spark, so another worker has time for them.
 TOGETHER = {
+    "tests/spark/test_flows_sources.py": "sources",
     "tests/spark/": "spark",
     "tests/demo/test_run.py": "spark",
     "tests/docs/test_ops.py": "metrics",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.raft.control_batches import bootstrap_snapshot
@@ -29,6 +29,7 @@ from ledgerstone.sim.quorum.memory_log import MemoryLog
 from ledgerstone.storage.log_dir import open_log_dir
 from ledgerstone.storage.sync_plan import sync_all
 from tests.kit.logs import T0
+from tests.kit.sized import examples
 
 # Some batches to a segment.
 SMALL = replace(LOG_CONFIG, segment_bytes=400)
@@ -268,7 +269,7 @@ def test_a_crash_at_any_operation_leaves_a_prefix_of_the_changes(
 # -- chance ---------------------------------------------------------------------------------------
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5), st.integers(1, 6)), max_size=30))
 def test_any_sequence_of_changes_looks_like_the_model(choices: list[tuple[int, int, int]]) -> None:
     model = MemoryLog()

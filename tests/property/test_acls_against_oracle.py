@@ -2,12 +2,13 @@
 
 import random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.security.authorizer import Authorizer, Rights
 from ledgerstone.security.principal import Principal
 from tests.kit.acl_worlds import AclWorld, acl_world
+from tests.kit.sized import examples
 from tests.oracles.plain_acls import PlainAuthorizer
 
 worlds = st.integers(0, 2**32).map(lambda seed: acl_world(random.Random(seed), 40))
@@ -33,7 +34,7 @@ def _check(world: AclWorld, rights: dict[tuple[str, str], Rights], plain: PlainA
         assert mine.may_on_some(*each[2:4]) == plain.may_on_some(*each[:4]), each
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(world=worlds)
 def test_index_says_what_all_acls_say(world: AclWorld) -> None:
     authorizer = _authorizer(world)
@@ -46,7 +47,7 @@ def test_index_says_what_all_acls_say(world: AclWorld) -> None:
     _check(world, rights, plain)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(world=worlds, seed=st.integers(0, 2**32))
 def test_what_is_removed_leaves_the_rest_as_it_was(world: AclWorld, seed: int) -> None:
     authorizer, dice = _authorizer(world), random.Random(seed)

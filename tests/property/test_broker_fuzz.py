@@ -10,7 +10,7 @@ import tracemalloc
 from importlib import import_module
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.protocol.api import OFFERED, accepts
@@ -19,6 +19,7 @@ from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest, ApiVe
 from ledgerstone.server.dispatch import HANDLED, client_handler
 from tests.kit.in_process import InProcess, RawClient, frame_of
 from tests.kit.logs import batch
+from tests.kit.sized import examples
 from tests.property.wild_requests import Wild
 from tests.unit.server.asks import commit_offset, create_topic, write
 
@@ -94,13 +95,13 @@ def wild_frame(world: World, key: int, seed: int) -> bytes:
     return frame_of(message, version, dice.randrange(1 << 31))
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(data=st.lists(st.binary(max_size=200), max_size=4))
 def test_noise_is_answered_with_a_close_or_waited_for(world: World, data: list[bytes]) -> None:
     world.attack(*data)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(key=st.integers(-2, 100), version=st.integers(-2, 20), body=st.binary(max_size=100))
 def test_noise_behind_a_header_is_answered_or_closed(
     world: World, key: int, version: int, body: bytes
@@ -114,7 +115,7 @@ def test_noise_behind_a_header_is_answered_or_closed(
 
 
 @pytest.mark.parametrize("key", KEYS)
-@settings(max_examples=8)
+@examples(8)
 @given(seed=seeds, pass_ms=st.sampled_from([0, 0, 1, 700, 31_000]))
 def test_well_formed_request_that_means_anything_is_answered(
     world: World, key: int, seed: int, pass_ms: int
@@ -122,7 +123,7 @@ def test_well_formed_request_that_means_anything_is_answered(
     world.attack(wild_frame(world, key, seed), pass_ms=pass_ms)
 
 
-@settings(max_examples=75)
+@examples(75)
 @given(chosen=st.lists(st.tuples(keys, seeds), min_size=2, max_size=12), cut=st.integers(0, 400))
 def test_pipelined_requests_of_two_connections_leave_both_consistent(
     world: World, chosen: list[tuple[int, int]], cut: int
@@ -141,7 +142,7 @@ def test_pipelined_requests_of_two_connections_leave_both_consistent(
         world.machine.check_invariants()
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     key=keys,
     seed=seeds,
@@ -164,7 +165,7 @@ def test_mutated_request_is_answered_or_closed(
     world.attack(bytes(frame), pass_ms=100)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(key=keys, seed=seeds, at=st.integers(0), bomb=st.sampled_from([
     b"\x7f\xff\xff\xff", b"\xff\xff\xff\xfe", b"\x80\x00\x00\x00", b"\x7f\xff", b"\x80\x00",
     b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\xff\xff\xff\xff\x7f", b"\x00\x0f\xff\xff",

@@ -19,6 +19,7 @@ from ledgerstone.protocol.messages.broker_registration import (
     BrokerRegistrationRequest,
 )
 from ledgerstone.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from tests.kit.sized import examples
 from tests.unit.metadata.cluster import Cluster, a_topic
 
 SESSION_MS: Final = 9_000
@@ -199,4 +200,4 @@ class BrokerLives(RuleBasedStateMachine):
 
 
 TestBrokerLives = BrokerLives.TestCase
-TestBrokerLives.settings = settings(max_examples=100, stateful_step_count=25, deadline=None)
+TestBrokerLives.settings = settings(examples(100), stateful_step_count=25)

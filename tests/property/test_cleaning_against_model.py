@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.cleaner.plan import CleaningPlan, PassReport
@@ -28,7 +28,7 @@ from tests.kit.golden import committed
 from tests.kit.log_checks import check_log
 from tests.kit.logs import T0, World
 from tests.kit.scenario import disk, end_txn
-from tests.kit.sized import sized
+from tests.kit.sized import examples, sized
 from tests.oracles.plain_cleaner import plain_clean
 
 RETENTION_MS = 1000
@@ -360,7 +360,7 @@ def test_batches_of_any_number_of_records_agree_with_the_twin(
     story.clean(5000, 0, None, 1 << 20)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(position=st.integers(0, 399), change=st.integers(1, 255), codec=_codecs)
 def test_changed_byte_ends_the_pass_or_is_one_that_no_crc_covers(
     position: int, change: int, codec: Codec

@@ -13,6 +13,7 @@ from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.replication.fetching.fetcher import ReplicaFetcher
 from tests.kit.followers import SETTINGS, TP, FollowerBench, stored
+from tests.kit.sized import examples
 
 # Batches of a test have some hundred bytes: the leader cuts answers in the middle of one.
 SMALL_ANSWERS = SETTINGS._replace(partition_max_bytes=500)
@@ -176,9 +177,8 @@ class FollowerModel(RuleBasedStateMachine):
 
 
 FollowerModel.TestCase.settings = settings(
-    max_examples=60,
+    examples(60),
     stateful_step_count=40,
-    deadline=None,
     suppress_health_check=list(HealthCheck),
 )
 TestFollower = FollowerModel.TestCase

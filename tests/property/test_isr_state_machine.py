@@ -15,6 +15,7 @@ from ledgerstone.metadata.image import BrokerImage, PartitionImage
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.replication.isr import InSyncReplicas, IsrChange, IsrOutcome
 from tests.kit.roles import led_by
+from tests.kit.sized import examples
 
 LEADER = 1
 FOLLOWERS = (2, 3)
@@ -241,4 +242,4 @@ class IsrUnderFaults(RuleBasedStateMachine):
 
 
 TestIsrUnderFaults = IsrUnderFaults.TestCase
-TestIsrUnderFaults.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestIsrUnderFaults.settings = settings(examples(60), stateful_step_count=40)

@@ -1,7 +1,7 @@
 """Every kernel against its plain-Python twin, and its source over pointers that check bounds."""
 
 import numpy as np
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ledgerstone.records.arrow import BinaryLayout, to_arrow
@@ -25,6 +25,7 @@ from ledgerstone.records.kernels import (
 from ledgerstone.records.kernels.descriptors import HashCall
 from ledgerstone.records.kernels.source import siphash as siphash_source
 from ledgerstone.records.record import iter_records, plain_inspect_records
+from tests.kit.sized import examples
 from tests.oracles.checked_pointer import CheckedPointer, int32s, int64s, uint64s
 from tests.oracles.plain_arrow import plain_rows
 from tests.oracles.plain_siphash import siphash128
@@ -124,7 +125,7 @@ def test_inspection_of_records_is_that_of_the_twin(records: list[RecordParts]) -
     assert facts == plain_inspect_records(payload, record_count=len(records))
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(window=windows(), min_offset=st.none() | st.integers(0, 40_000))
 def test_walk_finds_what_the_twin_finds(window: bytes, min_offset: int | None) -> None:
     columns = walk(window, min_offset=min_offset)
@@ -134,7 +135,7 @@ def test_walk_finds_what_the_twin_finds(window: bytes, min_offset: int | None) -
     assert columns.consumed == len(window)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(window=windows(), seed=st.binary(min_size=16, max_size=16))
 def test_hashes_of_keys_are_those_of_the_twin(window: bytes, seed: bytes) -> None:
     columns = walk(window)
@@ -179,7 +180,7 @@ def test_hash_source_stays_in_bounds(keys: list[bytes | None]) -> None:
     assert list(zip(low.numbers, high.numbers, strict=True)) == expected
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(
     window=windows(),
     flags=st.lists(st.integers(0, 1), min_size=64, max_size=64),
@@ -205,7 +206,7 @@ def test_rewrite_gives_the_bytes_of_the_twin(
         verify_crc(rewritten.data, position, header)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(window=windows(), flags=st.lists(st.integers(0, 1), min_size=64, max_size=64))
 def test_rewritten_records_are_the_kept_ones(window: bytes, flags: list[int]) -> None:
     columns = walk(window)
@@ -223,7 +224,7 @@ def test_rewritten_records_are_the_kept_ones(window: bytes, flags: list[int]) ->
     assert set(rewritten.outcome.tolist()) <= {0, 1, 2}
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(window=windows(), layout=st.sampled_from(BinaryLayout))
 def test_arrow_rows_are_those_of_the_twin(window: bytes, layout: BinaryLayout) -> None:
     names = ("key", "value", "offset", "timestamp", "timestampType", "headers")

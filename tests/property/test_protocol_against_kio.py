@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.protocol.api import ApiKey
@@ -16,6 +16,7 @@ from ledgerstone.protocol.messages import (
     control_records,
     principal,
 )
+from tests.kit.sized import examples
 from tests.unit.protocol.kio_oracle import Pair, kio_bytes, kio_class, kio_parse, random_pair
 
 # Ours alone: nobody else has its schema.
@@ -70,7 +71,7 @@ def check_versions(key: int, side: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize(("key", "side"), SIDES)
-@settings(max_examples=2)
+@examples(2)
 @given(seed=seeds)
 def test_api_message_has_the_bytes_kio_gives_it(key: int, side: str, seed: int) -> None:
     check_versions(key, side, seed)
@@ -78,14 +79,14 @@ def test_api_message_has_the_bytes_kio_gives_it(key: int, side: str, seed: int) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("key", "side"), SIDES)
-@settings(max_examples=100)
+@examples(100)
 @given(seed=seeds)
 def test_many_api_messages_have_the_bytes_kio_gives_them(key: int, side: str, seed: int) -> None:
     check_versions(key, side, seed)
 
 
 @pytest.mark.parametrize(("message_class", "name", "first", "last"), DATA)
-@settings(max_examples=5)
+@examples(5)
 @given(seed=seeds)
 def test_data_message_has_the_bytes_kio_gives_it(
     message_class: type[Message], name: str, first: int, last: int, seed: int

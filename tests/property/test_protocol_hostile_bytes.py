@@ -5,7 +5,7 @@ import tracemalloc
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.protocol.codec import api_class, decode, encode
@@ -14,6 +14,7 @@ from ledgerstone.protocol.headers import decode_request_header
 from ledgerstone.protocol.messages import APIS
 from ledgerstone.protocol.messages.produce import ProduceRequest
 from ledgerstone.protocol.wire import MalformedMessage, uvarint
+from tests.kit.sized import examples
 from tests.unit.protocol.random_messages import random_message
 
 KEYS = sorted(key for key, api in APIS.items() if api.module is not None)
@@ -43,7 +44,7 @@ def test_every_truncation_is_refused_by_our_own_error(key: int, side: str) -> No
                 decode(message_class, version, body[:size])
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     key=st.sampled_from(KEYS),
     side=st.sampled_from(["Request", "Response"]),
@@ -65,7 +66,7 @@ def test_flipped_bytes_give_a_message_or_our_own_error(
         assert end <= len(body)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(key=st.sampled_from(KEYS), seed=st.integers(0, 100), body=st.binary(max_size=300))
 def test_noise_gives_a_message_or_our_own_error(key: int, seed: int, body: bytes) -> None:
     version = edge_versions(key)[seed % len(edge_versions(key))]
@@ -75,7 +76,7 @@ def test_noise_gives_a_message_or_our_own_error(key: int, seed: int, body: bytes
         assert end <= len(body)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(body=st.binary(max_size=60))
 def test_noise_as_a_header_gives_a_header_or_our_own_error(body: bytes) -> None:
     with suppress(MalformedMessage):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatch as AiokafkaBatch
 from aiokafka.record.default_records import DefaultRecordBatchBuilder as AiokafkaBuilder
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.records.batch import Codec, TimestampType, read_header, verify_crc
@@ -15,6 +15,7 @@ from ledgerstone.records.builder import RecordParts, build_batch, empty_batch, r
 from ledgerstone.records.record import Record, iter_records, plain_inspect_records
 from ledgerstone.records.validation import AppendRules, validate_produced
 from ledgerstone.types import INT64_MAX
+from tests.kit.sized import examples
 
 with warnings.catch_warnings():
     # kafka-python reads its schemas through a call that Python 3.11 deprecates.
@@ -86,7 +87,7 @@ def built_by(builder: Any, codec: Codec, records: Sequence[RecordParts]) -> byte
 
 
 @pytest.mark.parametrize("codec", KAFKA_PYTHON_CODECS)
-@settings(max_examples=25)
+@examples(25)
 @given(records=record_lists, base_offset=st.integers(0, 2**62))
 def test_kafka_python_reads_what_we_write(
     codec: Codec, records: list[RecordParts], base_offset: int
@@ -97,7 +98,7 @@ def test_kafka_python_reads_what_we_write(
 
 
 @pytest.mark.parametrize("codec", CODECS)
-@settings(max_examples=25)
+@examples(25)
 @given(records=record_lists, base_offset=st.integers(0, 2**62))
 def test_aiokafka_reads_what_we_write(
     codec: Codec, records: list[RecordParts], base_offset: int
@@ -108,14 +109,14 @@ def test_aiokafka_reads_what_we_write(
 
 
 @pytest.mark.parametrize("codec", KAFKA_PYTHON_CODECS)
-@settings(max_examples=25)
+@examples(25)
 @given(records=record_lists)
 def test_we_read_what_kafka_python_writes(codec: Codec, records: list[RecordParts]) -> None:
     check_foreign_batch(built_by(KafkaPythonBuilder, codec, records), records)
 
 
 @pytest.mark.parametrize("codec", CODECS)
-@settings(max_examples=25)
+@examples(25)
 @given(records=record_lists)
 def test_we_read_what_aiokafka_writes(codec: Codec, records: list[RecordParts]) -> None:
     check_foreign_batch(built_by(AiokafkaBuilder, codec, records), records)

@@ -4,7 +4,7 @@ import struct
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.protocol.codec import decode, encode_request, encode_response
@@ -33,7 +33,7 @@ from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
 from tests.kit.logs import T0, batch
 from tests.kit.roles import led_by
-from tests.kit.sized import sized
+from tests.kit.sized import examples, sized
 from tests.unit.server.asks import TOPIC, create_topic
 
 COMPACTED = "compacted"
@@ -102,7 +102,7 @@ def _topic(version: int, name: str, data: list[ProducePartitionData]) -> Produce
 
 
 @given(version=st.integers(FIRST_VERSION, LAST_VERSION), acks=int16, size=st.integers(1, 40_000))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_request_of_one_batch_takes_the_shortcut(version: int, acks: int, size: int) -> None:
     data = ProducePartitionData(index=7, records=bytes(size))
     topics = [_topic(version, "topic", [data])]
@@ -137,7 +137,7 @@ def test_shortcut_reads_what_the_codec_reads_or_nothing(
     index=int32,
     offsets=st.tuples(int64, int64, int64),
 )
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_answer_has_the_bytes_the_codec_writes(
     version: int, topic: str, topic_id: bytes, index: int, offsets: tuple[int, int, int]
 ) -> None:
@@ -232,7 +232,7 @@ class Twin:
 
 
 @given(st.lists(steps, min_size=1, max_size=8))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_brokers_with_and_without_the_shortcut_do_and_say_the_same(course: list[Step]) -> None:
     fast, slow = Twin(b""), Twin(b"\0")
 

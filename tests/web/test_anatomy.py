@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.server.anatomy.book import LONGEST_REST_MS
@@ -27,6 +27,7 @@ from ledgerstone.web.samples import Samples
 from ledgerstone.web.strip import MAX_BOXES, STRIP_PX, WIDTH, grouped, strip_of, widths_of, x_of
 from ledgerstone.web.strip_time import axis_of
 from tests.kit.in_process import InProcess
+from tests.kit.sized import examples
 from tests.unit.server.asks import create_topic
 from tests.unit.server.erasing_kit import ErasingMachine
 from tests.web.kit import COMPACTED, PLAIN, Parsed, Visitor, append
@@ -95,7 +96,7 @@ def chain(sizes: list[int]) -> list[SegmentAnatomy]:
 
 
 @given(st.lists(st.integers(0, 1 << 30), min_size=1, max_size=200))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_widths_fill_the_strip_and_keep_the_order_of_sizes(sizes: list[int]) -> None:
     widths = widths_of(sizes)
 
@@ -110,7 +111,7 @@ def test_widths_are_to_scale_where_nothing_is_too_thin() -> None:
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=700))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_groups_hold_every_segment_once_and_never_mix_states(clean: list[bool]) -> None:
     segments = [segment(at, at + 1, 1, is_clean=each) for at, each in enumerate(clean)]
 

@@ -35,6 +35,7 @@ def machine_with(text: str) -> InProcess:
     return machine
 
 
+@cache
 def pages(text: str) -> dict[str, str]:
     visitor = Visitor(machine_with(text)).let_in()
     name = quote(text, safe="")

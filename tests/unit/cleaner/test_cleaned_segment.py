@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.cleaner.cleaned_segment import CleanedSegment, WrittenBatches
@@ -15,6 +15,7 @@ from ledgerstone.storage.txn_index import AbortedTxnEntry
 from ledgerstone.types import INT32_MAX
 from tests.kit.logs import T0, World
 from tests.kit.scenario import disk, stored
+from tests.kit.sized import examples
 
 BASE = 100
 
@@ -38,7 +39,7 @@ def _cleaned(world: World, config: LogConfig) -> CleanedSegment:
     return cleaned
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     windows=st.lists(
         st.lists(st.tuples(st.integers(1, 60), st.integers(-1, 6)), min_size=1, max_size=12),

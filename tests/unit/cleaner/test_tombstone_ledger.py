@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.cleaner.history import MAX_BYTES, decode_history, encode_runs
@@ -23,6 +23,7 @@ from ledgerstone.cleaner.tombstone_ranges import (
     expired,
     released_ms,
 )
+from tests.kit.sized import examples
 
 HELD = Holds(groups=(GroupHold("fast", 90), GroupHold("slow", 20)), max_ms=1000)
 
@@ -72,7 +73,7 @@ def test_neighbours_with_one_horizon_are_one_range() -> None:
     assert bounded(ranges) == (TombstoneRange(1, 9, 50), TombstoneRange(10, 10, 60))
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.lists(st.integers(0, 10_000), max_size=3 * MAX_RANGES))
 def test_few_ranges_cover_all_tombstones_and_promise_nothing_too_late(horizons: list[int]) -> None:
     ranges = [TombstoneRange(at, at, horizon_ms) for at, horizon_ms in enumerate(horizons)]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.metadata.config_changes import Operation
@@ -39,6 +39,7 @@ from ledgerstone.protocol.messages.metadata_records import (
     RegisterControllerRecord,
     UserScramCredentialRecord,
 )
+from tests.kit.sized import examples
 from tests.unit.metadata.cluster import Cluster, a_topic
 
 Step = Callable[[Cluster], object]
@@ -172,7 +173,7 @@ def _live(life: list[Step]) -> Cluster:
     return cluster
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(life=st.lists(steps, max_size=15), data=st.data())
 def test_replay_in_any_batches_gives_the_image_that_was_live(
     life: list[Step], data: st.DataObject
@@ -189,7 +190,7 @@ def test_replay_in_any_batches_gives_the_image_that_was_live(
     assert apply(EMPTY, log).image == cluster.image
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(life=st.lists(steps, max_size=15), end=st.integers(0, 80))
 def test_a_snapshot_is_its_image_and_the_rest_of_the_log_goes_on_from_it(
     life: list[Step], end: int
@@ -206,7 +207,7 @@ def test_a_snapshot_is_its_image_and_the_rest_of_the_log_goes_on_from_it(
     assert apply(loaded.image, log[end:]).image == apply(EMPTY, log).image
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(life=st.lists(steps, max_size=15), start=st.integers(0, 60))
 def test_the_delta_names_exactly_what_differs(life: list[Step], start: int) -> None:
     log = _live(life).log

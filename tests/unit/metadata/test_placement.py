@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.errors import InvalidReplicationFactor
@@ -14,6 +14,7 @@ from ledgerstone.metadata.even_leaders import even_leaders
 from ledgerstone.metadata.image import BrokerImage
 from ledgerstone.metadata.placement import place_replicas
 from ledgerstone.sim.dice import SeededDice
+from tests.kit.sized import examples
 
 
 def _brokers(*racks: str | None, fenced: tuple[int, ...] = ()) -> dict[int, BrokerImage]:
@@ -103,7 +104,7 @@ def test_a_broker_that_shuts_down_or_has_only_cordoned_directories_gets_nothing(
         _place(brokers, 1, 2)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(count=st.integers(3, 8), factor=st.integers(2, 3), seed=st.integers(0, 1000))
 def test_no_two_partitions_of_a_round_have_the_same_replicas_in_the_same_order(
     count: int, factor: int, seed: int
@@ -113,7 +114,7 @@ def test_no_two_partitions_of_a_round_have_the_same_replicas_in_the_same_order(
     assert len({replicas[:2] for replicas in placed}) == count
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     racks=st.lists(st.sampled_from("abc"), min_size=2, max_size=9),
     partitions=st.integers(1, 60),
@@ -131,7 +132,7 @@ def test_every_partition_spans_as_many_racks_as_it_can(
         assert len({racks[broker] for broker in replicas}) == min(factor, len(set(racks)))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     racks=st.integers(1, 4),
     size=st.integers(1, 4),
@@ -151,7 +152,7 @@ def test_leaders_are_even_where_racks_are(
         assert _spread([replicas[0] for replicas in placed], range(len(names))) <= 1
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     candidates=st.lists(
         st.lists(st.integers(0, 4), min_size=1, max_size=3, unique=True), max_size=7
@@ -184,7 +185,7 @@ def test_an_unreachable_factor_is_refused(brokers: dict[int, BrokerImage], facto
         _place(brokers, 1, factor)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     racks=st.lists(st.sampled_from([None, "a", "b", "c"]), min_size=1, max_size=8),
     fenced=st.sets(st.integers(1, 7)),

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.metadata.shared_map import SMALL, MapDraft, SharedMap
+from tests.kit.sized import examples
 
 _ops = st.lists(st.tuples(st.booleans(), st.integers(0, 2 * SMALL), st.integers(0, 9)), max_size=40)
 
@@ -26,7 +27,7 @@ def _changed(
     return draft.finish(), model
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(size=st.integers(SMALL - 3, 3 * SMALL), batches=st.lists(_ops, max_size=8))
 def test_versions_are_what_dicts_would_be_in_content_and_order(
     size: int, batches: list[list[tuple[bool, int, int]]]

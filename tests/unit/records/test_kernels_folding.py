@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -27,6 +27,7 @@ from ledgerstone.records.kernels.folding import (
 from ledgerstone.records.kernels.payloads import Payloads
 from ledgerstone.records.kernels.source import contents, folding, key_facts
 from ledgerstone.types import INT64_MAX, Buffer
+from tests.kit.sized import examples
 from tests.oracles.checked_pointer import CheckedPointer, int32s, int64s, uint64s
 from tests.oracles.plain_siphash import siphash128
 from tests.oracles.uncompiled_folding import fold_call, fold_uncompiled
@@ -147,7 +148,7 @@ def test_wrong_crc_is_refused_with_and_without_an_instruction_for_it() -> None:
     folded(window)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.integers(0, 9) | st.integers(0, 200), max_size=70))
 def test_pieces_of_any_lengths_are_hashed_as_one_by_one(lengths: list[int]) -> None:
     data = bytes(range(251)) * 2
@@ -165,7 +166,7 @@ def test_pieces_of_any_lengths_are_hashed_as_one_by_one(lengths: list[int]) -> N
     assert list(zip(low.numbers, high.numbers, strict=True)) == expected
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.tuples(st.binary(max_size=20), st.integers(0, 300)), max_size=300))
 def test_compiled_fold_hashes_contents_of_any_lengths(records: list[tuple[bytes, int]]) -> None:
     window = build_batch(
@@ -231,7 +232,7 @@ def test_full_keys_go_on_where_they_stopped(step: int) -> None:
     assert state.counts.records == 150
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.integers(0, 12), unique=True, max_size=12), st.integers(13, 20))
 def test_keys_of_one_tag_are_told_apart_by_their_facts(keys: list[int], slots: int) -> None:
     tags = [(key % 3) << 62 for key in keys]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.errors import InvariantViolation
@@ -12,6 +12,7 @@ from ledgerstone.records.kernels import Hashes, new_table
 from ledgerstone.records.kernels.descriptors import NumberCall
 from ledgerstone.records.kernels.numbering import number_keys
 from ledgerstone.records.kernels.source import numbering as source
+from tests.kit.sized import examples
 from tests.oracles.checked_pointer import int32s, int64s, uint64s
 
 
@@ -37,7 +38,7 @@ def numbered(keys: Sequence[int], *, slots: int, limit: int) -> tuple[list[int],
     return number.numbers, state.numbers[0], state.numbers[1]
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.integers(-1, 6), max_size=20), st.integers(0, 8))
 def test_numbering_stays_in_bounds_and_compiled_gives_the_same(keys: list[int], limit: int) -> None:
     words = np.array([max(key, 0) for key in keys], np.uint64)

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.records.kernels.rolling import RollingSearch, StringPrint
 from ledgerstone.records.kernels.source.words import i16
+from tests.kit.sized import examples
 from tests.oracles.plain_rolling import every_place, fingerprint
 from tests.oracles.plain_siphash import siphash128
 from tests.oracles.uncompiled import candidates_uncompiled, find_rolling_uncompiled
@@ -45,7 +46,7 @@ def test_string_is_found_at_every_place_it_may_have(size: int) -> None:
     st.lists(st.sampled_from([b"a", b"b", b"\0", b"\xff", b"abc"]), max_size=80),
     st.data(),
 )
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_what_is_found_is_what_is_there(
     strings: list[bytes], parts: list[bytes], data: st.DataObject
 ) -> None:
@@ -128,7 +129,7 @@ def test_bytes_that_only_look_like_the_string_do_not_hide_it() -> None:
     st.integers(1, 9),
     st.data(),
 )
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_candidates_are_the_windows_with_the_low_bits(
     buffer: bytes, length: int, block: int, data: st.DataObject
 ) -> None:

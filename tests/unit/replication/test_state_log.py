@@ -1,7 +1,7 @@
 """Tokens of a state log: committed in order, lost together, and never both."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.errors import NotLeaderOrFollower
@@ -9,6 +9,7 @@ from ledgerstone.replication.partition import Partition
 from ledgerstone.replication.state_log import StateLog
 from tests.kit.logs import World, all_records
 from tests.kit.roles import followed, led_by
+from tests.kit.sized import examples
 
 
 class _Owner:
@@ -90,7 +91,7 @@ def test_refused_append_leaves_no_token_and_disturbs_no_other() -> None:
     assert [record.value for record in all_records(owner.partition.log)] == [b"a"]
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.lists(st.one_of(st.integers(0, 3), st.just("look"), st.just("ack")), max_size=40))
 def test_every_token_leaves_once_in_order_and_only_when_its_records_are_committed(
     steps: list[int | str],

@@ -1,7 +1,7 @@
 """How the bytes of a log divide: against a dict, on random logs; resumed, sampled, and refused."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.errors import CorruptFile
@@ -21,6 +21,7 @@ from ledgerstone.state.anatomy_reading import Analysis
 from ledgerstone.storage.filenames import Kind, file_name
 from ledgerstone.storage.txn_index import AbortedTxnEntry, encode_entry
 from ledgerstone.types import INT64_MAX, TopicPartition
+from tests.kit.sized import examples
 from tests.unit.state.model import SEED, Model, T, Written, small_values, written
 
 TP = TopicPartition("t", 0)
@@ -130,7 +131,7 @@ def cut_logs(draw: st.DrawFn) -> tuple[Model, list[int]]:
 
 
 @given(cut_logs())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_records_are_classed_as_a_dict_classes_them(cut_log: tuple[Model, list[int]]) -> None:
     model, cuts = cut_log
     files = Files()
@@ -147,7 +148,7 @@ def test_records_are_classed_as_a_dict_classes_them(cut_log: tuple[Model, list[i
 
 
 @given(cut_logs(), st.data())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_reading_on_finds_what_reading_all_finds(
     cut_log: tuple[Model, list[int]], data: st.DataObject
 ) -> None:

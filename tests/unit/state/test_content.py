@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.records.builder import build_batch
 from ledgerstone.records.kernels import Hashes
 from ledgerstone.state.content import checksum_text, sum_of
 from ledgerstone.state.fold import Fold
+from tests.kit.sized import examples
 from tests.unit.state.model import SEED, plain_checksum
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "state.md"
@@ -24,7 +25,7 @@ def documented() -> dict[str, Any]:
     return names
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.dictionaries(st.binary(max_size=200), st.binary(max_size=200), min_size=1, max_size=8))
 def test_program_in_the_documentation_computes_what_a_fold_does(live: dict[bytes, bytes]) -> None:
     fold = Fold(seed=SEED)
@@ -43,7 +44,7 @@ def test_example_in_the_documentation_is_right() -> None:
     assert documented()["checksum"](eval(call)) == said
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.tuples(*[st.integers(2**64 - 9, 2**64 - 1) | st.integers(0, 9)] * 2)))
 def test_sum_carries_from_word_to_word(words: list[tuple[int, int]]) -> None:
     low, high = (np.array([each[at] for each in words], np.uint64) for at in (0, 1))

@@ -1,7 +1,7 @@
 """One partition folded to the latest record of each key, against a dict."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.errors import CorruptRecord
@@ -11,6 +11,7 @@ from ledgerstone.records.builder import build_batch
 from ledgerstone.records.kernels import rewrite
 from ledgerstone.state.content import bytes_of
 from ledgerstone.state.fold import Fold, FoldCounts, FoundKey, KeyStatus
+from tests.kit.sized import examples
 from tests.unit.state.model import SEED, Model, Written, model_of, models, plain_checksum, put
 
 
@@ -39,7 +40,7 @@ def rows(fold: Fold, model: Model, *, size: int = 3) -> dict[bytes, tuple[int, b
     return found
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(models(), st.integers(1, 5), st.booleans())
 def test_fold_is_what_a_dict_says(model: Model, size: int, committed: bool) -> None:
     table, counts = model.state(committed=committed)
@@ -58,7 +59,7 @@ def test_fold_is_what_a_dict_says(model: Model, size: int, committed: bool) -> N
         assert fold.lookup(key) == FoundKey(status, offset)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(models(), st.data())
 def test_point_in_the_past_takes_only_what_lies_below(model: Model, data: st.DataObject) -> None:
     end = data.draw(st.integers(0, model.end_offset))
@@ -71,7 +72,7 @@ def test_point_in_the_past_takes_only_what_lies_below(model: Model, data: st.Dat
     assert rows(fold, model) == table
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(models(), st.data())
 def test_batches_fed_again_change_nothing(model: Model, data: st.DataObject) -> None:
     answers = model.answers(2)

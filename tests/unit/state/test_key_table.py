@@ -1,12 +1,13 @@
 """Numbers for keys."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.records.kernels import Hashes
 from ledgerstone.records.kernels.key_offsets import slots_of
 from ledgerstone.state.key_table import KeyTable, distinct_keys
+from tests.kit.sized import examples
 
 
 def hashes(*keys: int) -> Hashes:
@@ -15,7 +16,7 @@ def hashes(*keys: int) -> Hashes:
     return Hashes(low, np.array(keys, np.uint64))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.lists(st.integers(0, 40), max_size=30), max_size=6))
 def test_numbers_count_keys_without_a_hole(windows: list[list[int]]) -> None:
     table, known = KeyTable(), dict[int, int]()
@@ -52,7 +53,7 @@ def test_large_table_takes_at_most_forty_bytes_of_slots_for_a_key() -> None:
     assert worst <= 40
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.lists(st.sets(st.integers(0, 30)), max_size=5))
 def test_keys_of_several_parts_are_counted_once(parts: list[set[int]]) -> None:
     everything = [key for part in parts for key in sorted(part)]

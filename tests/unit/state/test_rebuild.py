@@ -3,7 +3,7 @@
 import threading
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.client.blocking import Client
@@ -34,6 +34,7 @@ from ledgerstone.state.topic_state import (
     TopicState,
 )
 from ledgerstone.types import TopicPartition
+from tests.kit.sized import examples
 from tests.unit.client.fake_cluster import FakeCluster, FakeLog
 from tests.unit.state.model import (
     Model,
@@ -104,7 +105,7 @@ def all_rows(client: Client, state: TopicState, old: Snapshot | None = None) -> 
     return list(rows(state, pieces_of(client, state, old), deleted=True))
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(models(small_values), models(small_values), st.sampled_from(IsolationLevel))
 def test_state_is_that_of_all_partitions(
     first: Model, second: Model, isolation: IsolationLevel
@@ -129,7 +130,7 @@ def test_state_is_that_of_all_partitions(
     }
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(models(small_values), st.data())
 def test_going_on_from_a_snapshot_is_the_same_as_reading_everything(
     model: Model, data: st.DataObject

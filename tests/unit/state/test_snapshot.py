@@ -8,7 +8,7 @@ from struct import calcsize
 
 import pytest
 from crc32c import crc32c
-from hypothesis import given, settings
+from hypothesis import given
 
 from ledgerstone.client.isolation_level import IsolationLevel
 from ledgerstone.errors import CorruptFile, LogDirLocked
@@ -26,6 +26,7 @@ from ledgerstone.state.topic_state import (
     StateError,
     TopicState,
 )
+from tests.kit.sized import examples
 from tests.unit.state.model import SEED, Model, T, model_of, models, put
 
 PATH = "/state/customers.snapshot"
@@ -88,7 +89,7 @@ SAMPLE = (
 )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(models(), models())
 def test_what_was_written_is_read_back(first: Model, second: Model) -> None:
     disk = new_disk()
