@@ -190,6 +190,9 @@ class ReplicaScan:
     records: tuple[RecordSpan, ...] = ()
     # Some of them are in a log that is hosted under the topic's name, but of another topic.
     has_namesake: bool = False
+    # Partitions with some of them where a newer leader's records are in the place of the tombstone:
+    # it was lost, and so is what its offset says.
+    without_tombstone: tuple[int, ...] = ()
     # Topics whose names hold the key, and how to show them.
     hidden_topics: tuple[tuple[str, str], ...] = ()
     counts: RecordCounts | None = None  # of `records`, once they are told apart

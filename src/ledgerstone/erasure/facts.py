@@ -128,14 +128,15 @@ class Findings(NamedTuple):
 def sort_findings(erasure: Erasure, scans: Sequence[ReplicaScan], facts: Facts) -> Findings:
     findings = Findings([], [], [])
     shown = {name: other for scan in scans for name, other in scan.hidden_topics}
-    for span in (span for scan in scans for span in scan.records):
-        if span.topic != erasure.topic or not facts.topic_exists:
-            # A topic that came back under the old name is another topic.
-            findings.elsewhere.append(span._replace(topic=shown.get(span.topic, span.topic)))
-        elif is_later(erasure, span):
-            findings.recreated.append(span)
-        else:
-            findings.older.append(span)
+    for scan in scans:
+        for span in scan.records:
+            if span.topic != erasure.topic or not facts.topic_exists:
+                # A topic that came back under the old name is another topic.
+                findings.elsewhere.append(span._replace(topic=shown.get(span.topic, span.topic)))
+            elif span.partition not in scan.without_tombstone and is_later(erasure, span):
+                findings.recreated.append(span)
+            else:
+                findings.older.append(span)
     return findings
 
 

@@ -104,10 +104,19 @@ class WrittenTombstone(NamedTuple):
     leader_epoch: int = NO_LEADER_EPOCH
 
 
+class TombstoneAt(NamedTuple):
+    """Where an erasure's tombstone was written, and under which leader."""
+
+    partition: int
+    offset: int
+    leader_epoch: int
+
+
 class ScanOrder(NamedTuple):
     erasure_id: str
     topic: str
     topic_id: str
+    tombstones: tuple[TombstoneAt, ...] = ()
 
 
 # -- how it is said -------------------------------------------------------------------------------

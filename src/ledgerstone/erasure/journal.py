@@ -216,6 +216,7 @@ def scan_from(content: Mapping[str, Any]) -> ReplicaScan:
         **{
             **content,
             "records": tuple(RecordSpan(*each) for each in content["records"]),
+            "without_tombstone": tuple(content.get("without_tombstone", ())),
             "residue_places": tuple(content["residue_places"]),
             "hidden_topics": tuple(
                 (name, shown) for name, shown in content.get("hidden_topics", ())

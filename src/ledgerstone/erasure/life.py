@@ -277,7 +277,10 @@ def _objection(erasure: Erasure, scan: ReplicaScan, facts: Facts) -> str | None:
         return f"records of the key are in another topic {erasure.topic}, that is hosted there"
     older = sort_findings(erasure, [scan], facts).older
     if older:
-        return f"records of the key are still there: {_listed([str(each) for each in older])}"
+        lost = [f"{erasure.topic}-{each}" for each in scan.without_tombstone]
+        places = _listed([str(each) for each in older])
+        advice = f"; {_listed(lost)} has lost the tombstone: erase the key again" if lost else ""
+        return f"records of the key are still there: {places}{advice}"
     accepted = changes.accepted_hits(scan, erasure.exceptions)
     if scan.residue > accepted:
         besides = f", {accepted} of them accepted" if accepted else ""

@@ -437,6 +437,19 @@ def test_record_of_an_older_leader_is_no_later_life(span: RecordSpan, is_older: 
     assert (found.older, found.recreated) == (([span], []) if is_older else ([], [span]))
 
 
+def test_record_in_a_log_that_has_lost_the_tombstone_is_no_later_life() -> None:
+    """Whatever its offset and its leader: it may have been written before the tombstone was."""
+    span = RecordSpan("customers", 0, 10, 10, 1, leader_epoch=6)
+    erasure = replace(at_stage(Stage.UNLINKED), tombstones=(Tombstone(0, 9, T0, 5),))
+    lost = scan(records=(span,), without_tombstone=(0,))
+    other = scan(records=(span,), without_tombstone=(1,))
+
+    assert sort_findings(erasure, [other], Facts()).recreated == [span]
+    assert sort_findings(erasure, [lost], Facts()).older == [span]
+    objection = standing_objection(erasure, Facts(node_ids=[1], scans=[lost])) or ""
+    assert "customers-0 has lost the tombstone: erase the key again" in objection
+
+
 def test_log_of_another_topic_of_the_name_proves_nothing() -> None:
     span = RecordSpan("customers", 0, 10, 10, 1)
     scans = [scan(records=(span,), has_namesake=True)]

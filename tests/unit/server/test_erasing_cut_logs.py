@@ -6,7 +6,7 @@ was read just before. Its offsets are given again to other records, and say noth
 import pytest
 
 from ledgerstone.erasure.erasure import ReplicaScan
-from ledgerstone.erasure.host_messages import ScanOrder
+from ledgerstone.erasure.host_messages import ScanOrder, TombstoneAt
 from ledgerstone.erasure.key_print import SALT_BYTES, PrintKey
 from ledgerstone.erasure.residue import scan_dirs
 from ledgerstone.erasure.scan_plan import KeyPrints, ResiduePlan
@@ -44,7 +44,9 @@ def cut_and_go_on(machine: ErasingMachine) -> None:
     machine.put(0, *[(b"dave", b"%d" % each) for each in range(5)])
 
 
-def begin_scan(machine: ErasingMachine, topic_id: str = "") -> list[ReplicaScan]:
+def begin_scan(
+    machine: ErasingMachine, topic_id: str = "", *tombstones: TombstoneAt
+) -> list[ReplicaScan]:
     found: list[ReplicaScan] = []
 
     def ended(scans: list[ReplicaScan] | ScanFailed) -> None:
@@ -52,15 +54,15 @@ def begin_scan(machine: ErasingMachine, topic_id: str = "") -> list[ReplicaScan]
         found.extend(scans)
 
     topic_id = topic_id or uuid_to_text(machine.broker.image.topics[TOPIC].topic_id)
-    orders = [ScanOrder("ER-1", TOPIC, topic_id)]
+    orders = [ScanOrder("ER-1", TOPIC, topic_id, tombstones)]
     print_key = PrintKey.from_salt(bytes(SALT_BYTES))
     keys = KeyPrints.under(print_key, [print_key.print_of(TOPIC, KEY)])
     scan_here(machine.broker.erasing, orders, keys, ended)
     return found
 
 
-def scan(machine: ErasingMachine, topic_id: str = "") -> ReplicaScan:
-    found = begin_scan(machine, topic_id)
+def scan(machine: ErasingMachine, topic_id: str = "", *tombstones: TombstoneAt) -> ReplicaScan:
+    found = begin_scan(machine, topic_id, *tombstones)
     machine.settle()
     (only,) = found
     return only
@@ -163,3 +165,24 @@ def test_scan_says_under_which_leader_the_records_were_written(machine: ErasingM
 def test_log_of_another_topic_of_the_name_is_told(machine: ErasingMachine) -> None:
     assert not scan(machine).has_namesake
     assert scan(machine, topic_id=uuid_to_text(bytes(range(16)))).has_namesake
+
+
+def test_log_where_a_newer_leader_wrote_in_the_place_of_the_tombstone_is_told(
+    machine: ErasingMachine,
+) -> None:
+    """A leader was elected uncleanly and has the key at offset 3, while the one before it, cut off,
+    had the tombstone committed there."""
+    partition, before = hosted(machine), hosted(machine).leader_epoch
+    partition.log.lead_from(before + 1, partition.log.log_end_offset)
+    data = build_batch([(1, KEY, b"Kiel", ())])
+    partition.log.append_as_leader(data, leader_epoch=before + 1)
+    partition.log.high_watermark = partition.log.log_end_offset
+
+    def without(*places: TombstoneAt) -> tuple[int, ...]:
+        return scan(machine, "", *places).without_tombstone
+
+    assert without(TombstoneAt(0, 3, before), TombstoneAt(1, 3, before)) == (0,)
+    assert without(TombstoneAt(0, 2, before)) == ()
+    assert without(TombstoneAt(0, 3, before + 1)) == ()
+    # From before epochs were noted.
+    assert without(TombstoneAt(0, 3, -1)) == ()

@@ -14,6 +14,7 @@ from ledgerstone.erasure.host_messages import (
     ReplicaWord,
     ScanOrder,
     SearchWord,
+    TombstoneAt,
     TombstoneQuestion,
     WorkKind,
     WrittenTombstone,
@@ -249,11 +250,18 @@ def _orders(content: Mapping[str, Any], count: int) -> list[ScanOrder]:
     if not isinstance(given, list) or len(given) != count or not 0 < count <= MAX_KEYS:
         raise InvalidRequest(f"a scan of {count} prints, at most {MAX_KEYS}, and an order for each")
     try:
-        orders = [ScanOrder(*each) for each in given]
+        orders = [_order(*each) for each in given]
     except TypeError:
         raise InvalidRequest("an order that is none") from None
     checked("orders", tuple(orders), tuple[ScanOrder, ...])
     return orders
+
+
+def _order(
+    erasure_id: str, topic: str, topic_id: str, tombstones: Sequence[Sequence[int]]
+) -> ScanOrder:
+    places = tuple(TombstoneAt(*each) for each in tombstones)
+    return ScanOrder(erasure_id, topic, topic_id, places)
 
 
 def _written(work: ErasingWork, key: JobKey, written: Sequence[WrittenTombstone]) -> None:

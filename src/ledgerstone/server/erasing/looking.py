@@ -116,6 +116,7 @@ def scan_here(
                     scan,
                     trouble=trouble,
                     has_namesake=_has_namesake(order, scan, standing[order.topic]),
+                    without_tombstone=_without_tombstone(order, scan, standing[order.topic]),
                     proof=proofs[order],
                 )
             )
@@ -166,6 +167,25 @@ def _unsure(
 def _has_namesake(order: ScanOrder, scan: ReplicaScan, standing: Mapping[int, _Standing]) -> bool:
     found = (standing.get(each.partition) for each in scan.records if each.topic == order.topic)
     return any(each is not None and uuid_to_text(each.topic_id) != order.topic_id for each in found)
+
+
+def _without_tombstone(
+    order: ScanOrder, scan: ReplicaScan, standing: Mapping[int, _Standing]
+) -> tuple[int, ...]:
+    """Partitions with records of the key whose log has a newer leader's records in the place of the
+    tombstone, as after an unclean election. Records behind that place may be older than it."""
+    found = {each.partition for each in scan.records if each.topic == order.topic}
+    lost = []
+    for place in order.tombstones:
+        hosted = standing.get(place.partition)
+        if place.partition not in found or hosted is None:
+            continue
+        # Of an older leader it is where the list of epochs had to be made anew from a log whose
+        # tombstone was removed already.
+        epoch = hosted.log.epochs.epoch_for_offset(place.offset)
+        if epoch is not None and epoch > place.leader_epoch >= 0:
+            lost.append(place.partition)
+    return tuple(lost)
 
 
 def proof_of(work: ErasingWork, topic: str, topic_id: str) -> ScanProof:

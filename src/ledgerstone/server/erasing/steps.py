@@ -18,6 +18,7 @@ from ledgerstone.erasure.host_messages import (
     MAX_KEYS,
     MAX_WRITES,
     ScanOrder,
+    TombstoneAt,
     TombstoneQuestion,
     TombstoneWrite,
     WorkKind,
@@ -353,7 +354,7 @@ def scan(work: ErasingWork, broker_id: int, ids: Sequence[str]) -> None:
     assert secrets is not None, "erasures without secrets"
     erasures = [work.journal.get(each) for each in ids]
     keys = KeyPrints.under(secrets.print_key, [each.key_print for each in erasures])
-    orders = [ScanOrder(each.id, each.topic, uuid_to_text(each.topic_id)) for each in erasures]
+    orders = [_order(each) for each in erasures]
     # As stages do, a scan never begins before the stage it is taken in, even if the wall clock was
     # set back since: otherwise it would not count, and the next one would not either. It is this
     # broker's clock, also for scans of others: they begin after they are asked for.
@@ -369,6 +370,12 @@ def scan(work: ErasingWork, broker_id: int, ids: Sequence[str]) -> None:
     else:
         content = {"what": "scan", "keys": keys_json(keys), "orders": orders}
         work.jobs.start(broker_id, content, lambda result: ended(_scans_in(result, len(orders))))
+
+
+def _order(erasure: Erasure) -> ScanOrder:
+    places = (TombstoneAt(*each[:2], each.leader_epoch) for each in erasure.tombstones)
+    topic_id = uuid_to_text(erasure.topic_id)
+    return ScanOrder(erasure.id, erasure.topic, topic_id, tuple(places))
 
 
 def _scans_in(result: bytes | Unanswered, count: int) -> list[ReplicaScan] | ScanFailed:
