@@ -54,6 +54,24 @@ def pytest_collection() -> Generator[None, object, object]:
     return found
 
 
+# What the default suite leaves out, as the Makefile says it.
+DEFAULT_MARKS = "not slow and not kafka"
+LEFT_OUT = ("slow", "kafka")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(
+    collector: pytest.Module | pytest.Class, name: str, obj: object
+) -> list[pytest.Item] | None:
+    """A sixth of all tests are marked as a whole to be left out: no worker makes them, to throw
+    them away. Cases that are marked one by one are made, and deselected as ever."""
+    if not name.startswith("test") or collector.config.option.markexpr != DEFAULT_MARKS:
+        return None
+    own = {mark.name for mark in getattr(obj, "pytestmark", ())}
+    is_left_out = any(each in own or collector.get_closest_marker(each) for each in LEFT_OUT)
+    return [] if is_left_out else None
+
+
 # What one worker runs together, by the start of the path; the first that fits. Databases as
 # sources need no Spark, so another worker has time for them.
 TOGETHER = {

@@ -1,4 +1,4 @@
-"""Twenty simulated nodes under transactions; `make sim PROFILE=transactions` plays more."""
+"""Five simulated nodes under transactions; `make sim PROFILE=transactions` plays more."""
 
 from functools import cache
 
@@ -28,7 +28,7 @@ def played(seed: int) -> RunOutcome:
     return run(draw(seed, "transactions"))
 
 
-@pytest.mark.parametrize("first", first_seeds(quick=10, count=20, step=5))
+@pytest.mark.parametrize("first", first_seeds(quick=5, count=20, step=5))
 def test_seeds_of_transactions_keep_every_promise(first: int) -> None:
     for seed in range(first, first + 5):
         outcome = played(seed)

@@ -10,7 +10,6 @@ from typing import Any
 
 import duckdb
 import pytest
-from pyiceberg.catalog import load_catalog
 
 from ledgerstone.client.producer import NewRecord
 from ledgerstone.pipeline.definition_files import load_definition
@@ -50,6 +49,9 @@ def said_in(kind: str, place: str) -> dict[str, str]:
             with duckdb.connect(place, read_only=True) as db:
                 return dict(db.execute("SELECT id, said FROM life").fetchall())
         case "iceberg":
+            # Imported here: it takes half a second, which every worker would pay.
+            from pyiceberg.catalog import load_catalog
+
             catalog = load_catalog("ledgerstone", type="sql", uri=f"sqlite:///{place}/catalog.db")
             rows = catalog.load_table("default.life").scan().to_arrow().to_pylist()
             return {row["id"]: row["said"] for row in rows}

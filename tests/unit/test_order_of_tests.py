@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.conftest import APART, LONGEST, TOGETHER, longest_first, piece_of
+from tests.conftest import APART, DEFAULT_MARKS, LONGEST, TOGETHER, longest_first, piece_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,3 +26,8 @@ def test_every_listed_place_exists() -> None:
     listed = [*LONGEST, *APART, *TOGETHER]
 
     assert [each for each in listed if not (ROOT / each).exists()] == []
+
+
+def test_what_is_not_even_made_is_what_the_default_suite_leaves_out() -> None:
+    """With another expression nothing would be wrong, but every worker would make all tests."""
+    assert f'-m "{DEFAULT_MARKS}"' in (ROOT / "Makefile").read_text(encoding="utf-8")

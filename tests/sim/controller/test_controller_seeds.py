@@ -65,7 +65,7 @@ def played(seed: int) -> Outcome:
     return run(draw(seed))
 
 
-@pytest.mark.parametrize("first", first_seeds(quick=12, count=30, step=6))
+@pytest.mark.parametrize("first", first_seeds(quick=6, count=30, step=6))
 def test_seeds_keep_every_promise(first: int) -> None:
     for seed in range(first, first + 6):
         outcome = played(seed)

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,6 @@ import pytest
 from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
-from pyiceberg.catalog import load_catalog
 
 from ledgerstone.pipeline.definition import Deletes
 from ledgerstone.pipeline.errors import PipelineError
@@ -37,7 +36,17 @@ from ledgerstone.pipeline.tables.target import Done, InProcess, Job, Staged
 from tests.kit.sized import examples
 from tests.kit.table_model import Record, changes_of, expected_rows, table_rows, text_pipeline
 
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+
 HASHES = np.frombuffer(random.Random(5).randbytes(8 * 2000), np.uint64)
+
+
+def catalog_in(table: Path) -> "Catalog":
+    # Imported here: it takes half a second, which every worker would pay.
+    from pyiceberg.catalog import load_catalog
+
+    return load_catalog("ledgerstone", type="sql", uri=f"sqlite:///{table / 'catalog.db'}")
 
 
 def file_of(leaf: int, rows: int) -> LeafFile:
@@ -239,9 +248,7 @@ def test_past_snapshots_of_iceberg_go_after_the_retention_with_their_files(tmp_p
         table.tidy()
         after = sorted((tmp_path / "table/data").iterdir())
         rows = table_rows(table.rows())
-    catalog = load_catalog(
-        "ledgerstone", type="sql", uri=f"sqlite:///{tmp_path / 'table/catalog.db'}"
-    )
+    catalog = catalog_in(tmp_path / "table")
     read = catalog.load_table("default.people").scan().to_arrow()
     catalog.close()
 
@@ -257,9 +264,7 @@ def test_file_in_an_iceberg_table_that_is_not_ours_is_refused(tmp_path: Path) ->
         table.prepare()
         table.apply(changes_of(pipeline, [Record(0, 0, b"k", b"v", 1)]), {0: 1})
         rows = next(table.rows())
-    catalog = load_catalog(
-        "ledgerstone", type="sql", uri=f"sqlite:///{tmp_path / 'table/catalog.db'}"
-    )
+    catalog = catalog_in(tmp_path / "table")
     catalog.load_table("default.people").append(rows)
     catalog.close()
 
