@@ -22,6 +22,7 @@ from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.records.kernels import library_to_carry
 from ledgerstone.spark.java import find_java
+from ledgerstone.spark.session_builder import home_on_this_machine
 
 LOOPBACK: Final = "127.0.0.1"
 Look = Callable[[str], str | None]
@@ -111,6 +112,12 @@ class StandaloneCluster:
             self._start_worker(number)
         self._await_registered()
 
+    @staticmethod
+    def environment() -> dict[str, str]:
+        """Of its processes, and of drivers on this machine. Their Python processes compile nothing:
+        Spark gives those of a streaming query ten seconds to start."""
+        return {**spark_environment(), "SPARK_HOME": str(home_on_this_machine())}
+
     def worker_pid(self, number: int) -> int:
         return self._processes[f"worker-{number}"].pid
 
@@ -143,7 +150,7 @@ class StandaloneCluster:
                 stdout=output,
                 stderr=output,
                 stdin=subprocess.DEVNULL,
-                env=spark_environment(),
+                env=self.environment(),
             )
 
     def _await(self, look: Look, what: str) -> str:
