@@ -21,6 +21,8 @@ from tests.spark.killing import PYTHON_WORKER, descendants, kill, parents, words
 
 EXECUTOR = b"org.apache.spark.executor.CoarseGrainedExecutorBackend"
 TIMEOUT_S = 900.0
+# A wait that lasts tells how far everything is.
+TELL_S = 30.0
 # Written at once before each blow, and then a few at a time until it falls.
 BURST, TRICKLE, MOST_TRICKLED = 60, 3, 150
 PAUSE_S = 0.1
@@ -64,6 +66,7 @@ class Strikes:
     struck: Counter[str] = field(default_factory=Counter)
     in_work: Counter[tuple[str, str]] = field(default_factory=Counter)
     ended_by_itself: int = 0
+    _began_s: float = field(default_factory=time.monotonic)
 
     def run(
         self, *, executors: int, python_workers: int, drivers: int, minutes: float = math.inf
@@ -77,16 +80,19 @@ class Strikes:
         try:
             for number, blow in enumerate(blows):
                 if time.monotonic() > end_s:
+                    self._tell(f"time is up after {number} of {len(blows)} blows")
                     break
+                self._tell(f"{number + 1}/{len(blows)} waits for work, to strike: {blow}")
                 process = self._struck(process, blow)
-                tell(f"{number + 1}/{len(blows)} {blow}")
         finally:
             _kill_driver(process, with_java=True)
+        self._tell("a last driver applies what is left")
         done = self.driver.start(self.cluster.url, once=True)
         try:
-            assert done.wait(TIMEOUT_S) == 0, self.driver.log_text[-8000:]
+            assert done.wait(TIMEOUT_S) == 0, self._state(done)
         finally:
             _kill_driver(done, with_java=True)
+        self._tell("the results are compared with the model")
 
     def _struck(self, process: "subprocess.Popen[bytes]", blow: str) -> "subprocess.Popen[bytes]":
         """The process that runs after the blow."""
@@ -94,16 +100,22 @@ class Strikes:
         while not is_struck:
             if process.poll() is not None:
                 self.ended_by_itself += 1
+                self._tell(f"the driver ended by itself: {self.driver.log_text[-2000:]}")
                 process = self.driver.start(self.cluster.url, once=False)
             self._let_work(process, blow)
             busy = self.driver.in_work()
+            how = ""
             if blow == "driver":
-                _kill_driver(process, with_java=self.dice.random() < 0.5)
+                with_java = self.dice.random() < 0.5
+                how = " with its JVM" if with_java else " without its JVM"
+                _kill_driver(process, with_java=with_java)
                 is_struck = process.returncode == -signal.SIGKILL
             else:
                 is_struck = self._kill_one(blow)
         self.struck[blow] += 1
         self.in_work.update((blow, kind) for kind in busy)
+        self._tell(f"struck: {blow}{how}, in work: {', '.join(sorted(busy)) or 'nothing'}")
+        self._tell(f"progress: {_listed(self.driver.progress())}")
         if blow == "driver":
             process = self.driver.start(self.cluster.url, once=False)
         return process
@@ -112,30 +124,55 @@ class Strikes:
         self.driver.write(BURST)
         if blow == "driver" and self.dice.random() < EARLY:
             end_s = time.monotonic() + self.dice.random() * EARLY_S
-            self._write_until(lambda: time.monotonic() > end_s or process.poll() is not None)
+            self._write_until(process, lambda: time.monotonic() > end_s)
             return
         kind, wanted = self.dice.choice(list(self.driver.kinds)), self.dice.randrange(1, 3)
         seen = {self.driver.progress().get(kind, 0)}
 
         def has_come_far() -> bool:
             seen.add(self.driver.progress().get(kind, 0))
-            return len(seen) > wanted or process.poll() is not None
+            return len(seen) > wanted
 
-        self._write_until(has_come_far)
+        self._write_until(process, has_come_far, kind)
         threading.Event().wait(self.dice.random() * DELAY_S)
 
-    def _write_until(self, condition: Callable[[], bool]) -> None:
+    def _write_until(
+        self,
+        process: "subprocess.Popen[bytes]",
+        condition: Callable[[], bool],
+        kind: str | None = None,
+    ) -> None:
+        """Or until the driver ends. `kind` is the one that is waited for."""
         give_up_s = time.monotonic() + TIMEOUT_S
+        tell_s = time.monotonic() + TELL_S
         pause, left = threading.Event(), MOST_TRICKLED
-        while not condition():
-            assert time.monotonic() < give_up_s, self.driver.log_text[-8000:]
+        while process.poll() is None and not condition():
+            assert time.monotonic() < give_up_s, self._state(process)
+            if time.monotonic() > tell_s:
+                tell_s += TELL_S
+                told = f"waits for {kind or 'the time'}; {_listed(self.driver.progress())}"
+                self._tell(f"{told}; restarts: {_listed(self.driver.restarts())}")
             if left > 0:
                 self.driver.write(TRICKLE)
                 left -= TRICKLE
-            elif not self.driver.in_work():
-                # Everything is applied and a micro-batch more is wanted.
+            elif kind is not None and kind not in self.driver.in_work():
+                # It has applied everything, and a micro-batch more is wanted. Another kind may be
+                # behind: one that failed waits for minutes before it is started again.
                 left = MOST_TRICKLED
             pause.wait(PAUSE_S)
+
+    def _tell(self, text: str) -> None:
+        tell(f"{time.monotonic() - self._began_s:6.0f} s  {text}")
+
+    def _state(self, process: "subprocess.Popen[bytes]") -> str:
+        """What to look at where nothing goes on."""
+        pids = [process.pid, *descendants(process.pid)]
+        for number in range(self.cluster.workers):
+            pids += descendants(self.cluster.worker_pid(number))
+        running = [f"{pid}: {b' '.join(words(pid, 'cmdline'))[-200:]!r}" for pid in pids]
+        master = (self.cluster.directory / "master.log").read_text(errors="replace")
+        parts = [self.driver.log_text[-8000:], "\n".join(running), master[-3000:]]
+        return f"{_listed(self.driver.progress())}\n" + "\n\n".join(parts)
 
     def _kill_one(self, blow: str) -> bool:
         """An executor's JVM, with its Python workers left to find out; or one of these."""
@@ -176,6 +213,10 @@ def _kill_driver(process: "subprocess.Popen[bytes]", *, with_java: bool) -> None
         for pid in (process.pid, *below):
             kill(pid)
     process.wait()
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{kind} {count}" for kind, count in counts.items()) or "none"
 
 
 def tell(text: str) -> None:

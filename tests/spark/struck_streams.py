@@ -22,7 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 import ledgerstone.spark
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.producer import NewRecord
-from ledgerstone.pipeline.shapes import spark_environment
+from ledgerstone.pipeline.shapes import StandaloneCluster
 from ledgerstone.pipeline.streams import Topic, kstream, to_topic
 from ledgerstone.pipeline.streams.aggregating import GroupedTable, aggregate_table
 from ledgerstone.pipeline.streams.joining import join_tables
@@ -72,7 +72,11 @@ class StruckStreams:
         words = (self.bootstrap, str(self.directory), self.prefix, kinds, master, mode)
         root = Path(__file__).parents[2]
         paths = os.pathsep.join([str(root / "src"), str(root), str(root / "tools")])
-        environment = {**spark_environment(), MARK: str(self.directory), "PYTHONPATH": paths}
+        environment = {
+            **StandaloneCluster.environment(),
+            MARK: str(self.directory),
+            "PYTHONPATH": paths,
+        }
         with (self.directory / "run.log").open("ab") as log:
             return subprocess.Popen(
                 [sys.executable, __file__, *words], stdout=log, stderr=log, env=environment
