@@ -42,7 +42,20 @@ COUNTRIES = ("PL", "PT", "NO", "IS")
 CUSTOMER = "country string, paid bigint"
 RESTARTED = "started again: "
 STARTS = 10
+# How many queries may be on the way to their first micro-batch: Spark gives each of its Python
+# processes ten seconds to start.
+AT_ONCE = 2
 _POLL_S = 0.2
+SETTINGS = {
+    "spark.log.level": "ERROR",
+    "spark.scheduler.mode": "FAIR",
+    "spark.sql.shuffle.partitions": "2",
+    # Queries over a few rows, in JVMs that live for a minute: compiling each and planning it anew
+    # costs more than running it.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
 
 Fields = dict[str, Any]
 
@@ -68,7 +81,9 @@ class StruckStreams:
         return (self.directory / "run.log").read_text(encoding="utf-8", errors="replace")
 
     def start(self, master: str, *, once: bool) -> "subprocess.Popen[bytes]":
-        kinds, mode = ",".join(self.kinds), "once" if once else "on"
+        # Another one is the first each time, so that a driver that dies early dies in each of them.
+        kinds = ",".join(self.dice.sample(self.kinds, len(self.kinds)))
+        mode = "once" if once else "on"
         words = (self.bootstrap, str(self.directory), self.prefix, kinds, master, mode)
         root = Path(__file__).parents[2]
         paths = os.pathsep.join([str(root / "src"), str(root), str(root / "tools")])
@@ -263,8 +278,7 @@ def main(arguments: list[str]) -> None:
     bootstrap, directory, prefix, kinds, master, mode = arguments
     spark = ledgerstone.spark.session(
         "shop", master=master, short_lived=True,
-        conf={"spark.log.level": "ERROR", "spark.scheduler.mode": "FAIR",
-              "spark.sql.shuffle.partitions": "2"},
+        conf=SETTINGS,
     )  # fmt: skip
     shop = Shop(
         spark=spark,
@@ -277,8 +291,7 @@ def main(arguments: list[str]) -> None:
 
 
 def _keep_up(shop: Shop, kinds: list[str]) -> None:
-    """From one thread: Spark knows our format only in the thread that has made the session. One
-    after the other: Spark gives each of its Python processes ten seconds to start."""
+    """From one thread: Spark knows our format only in the thread that has made the session."""
     left = Counter(dict.fromkeys(kinds, STARTS))
     queries: dict[str, StreamingQuery] = {}
     pause = threading.Event()
@@ -289,7 +302,7 @@ def _keep_up(shop: Shop, kinds: list[str]) -> None:
                     if not queries[kind].isActive:
                         queries[kind].awaitTermination()  # raises what it failed with
                         del left[kind]
-                elif all(each.lastProgress or not each.isActive for each in queries.values()):
+                elif _starting(queries) < AT_ONCE:
                     queries[kind] = shop.query(kind)
             except Exception as error:
                 queries.pop(kind, None)
@@ -299,6 +312,10 @@ def _keep_up(shop: Shop, kinds: list[str]) -> None:
                 text = " ".join(str(error).split())[:2000]
                 tell(f"{RESTARTED}{kind}: {text}")
         pause.wait(_POLL_S)
+
+
+def _starting(queries: Mapping[str, StreamingQuery]) -> int:
+    return sum(each.isActive and not each.lastProgress for each in queries.values())
 
 
 if __name__ == "__main__":
