@@ -29,6 +29,8 @@ PAUSE_S = 0.1
 # A driver is also struck while it starts, wherever it is by then.
 EARLY, EARLY_S = 0.25, 25.0
 DELAY_S = 1.5
+# How often all executors are struck at once.
+ALL = 0.5
 
 
 class StruckDriver(Protocol):
@@ -73,17 +75,18 @@ class Strikes:
     ) -> None:
         """No blow falls after so many minutes; what was struck is compared all the same."""
         end_s = time.monotonic() + 60 * minutes
-        blows = ["executor"] * executors + ["python worker"] * python_workers
-        blows += ["driver"] * drivers
-        self.dice.shuffle(blows)
+        wanted = Counter({"executor": executors, "python worker": python_workers})
+        wanted["driver"] = drivers
         process = self.driver.start(self.cluster.url, once=False)
         try:
-            for number, blow in enumerate(blows):
+            while left := sorted((wanted - self.struck).elements()):
+                so_far = f"{self.struck.total()} of {wanted.total()}"
                 if time.monotonic() > end_s:
-                    self._tell(f"time is up after {number} of {len(blows)} blows")
+                    self._tell(f"time is up after {so_far} kills")
                     break
-                self._tell(f"{number + 1}/{len(blows)} waits for work, to strike: {blow}")
-                process = self._struck(process, blow)
+                blow = self.dice.choice(left)
+                self._tell(f"{so_far} killed; waits for work, to strike: {blow}")
+                process = self._struck(process, blow, left.count(blow))
         finally:
             _kill_driver(process, with_java=True)
         self._tell("a last driver applies what is left")
@@ -94,10 +97,12 @@ class Strikes:
             _kill_driver(done, with_java=True)
         self._tell("the results are compared with the model")
 
-    def _struck(self, process: "subprocess.Popen[bytes]", blow: str) -> "subprocess.Popen[bytes]":
-        """The process that runs after the blow."""
-        is_struck = False
-        while not is_struck:
+    def _struck(
+        self, process: "subprocess.Popen[bytes]", blow: str, left: int
+    ) -> "subprocess.Popen[bytes]":
+        """The process that runs after the blow, which falls on at most `left`."""
+        struck = 0
+        while not struck:
             if process.poll() is not None:
                 self.ended_by_itself += 1
                 self._tell(f"the driver ended by itself: {self.driver.log_text[-2000:]}")
@@ -109,12 +114,12 @@ class Strikes:
                 with_java = self.dice.random() < 0.5
                 how = " with its JVM" if with_java else " without its JVM"
                 _kill_driver(process, with_java=with_java)
-                is_struck = process.returncode == -signal.SIGKILL
+                struck = int(process.returncode == -signal.SIGKILL)
             else:
-                is_struck = self._kill_one(blow)
-        self.struck[blow] += 1
-        self.in_work.update((blow, kind) for kind in busy)
-        self._tell(f"struck: {blow}{how}, in work: {', '.join(sorted(busy)) or 'nothing'}")
+                struck = self._kill_some(blow, left)
+        self.struck[blow] += struck
+        self.in_work.update({(blow, kind): struck for kind in busy})
+        self._tell(f"struck: {struck} {blow}{how}, in work: {', '.join(sorted(busy)) or 'nothing'}")
         self._tell(f"progress: {_listed(self.driver.progress())}")
         if blow == "driver":
             process = self.driver.start(self.cluster.url, once=False)
@@ -174,8 +179,9 @@ class Strikes:
         parts = [self.driver.log_text[-8000:], "\n".join(running), master[-3000:]]
         return f"{_listed(self.driver.progress())}\n" + "\n\n".join(parts)
 
-    def _kill_one(self, blow: str) -> bool:
-        """An executor's JVM, with its Python workers left to find out; or one of these."""
+    def _kill_some(self, blow: str, left: int) -> int:
+        """An executor's JVM, with its Python workers left to find out, or all of them at the same
+        time; or one of the Python workers. Says how many."""
         found = [
             pid
             for number in range(self.cluster.workers)
@@ -188,7 +194,9 @@ class Strikes:
             known = parents()
             # Those that run tasks; their parent is the daemon that they are forked from.
             chosen = sorted(pid for pid in python if known.get(pid) in python)
-        return bool(chosen) and kill(self.dice.choice(chosen))
+        if blow == "executor" and len(chosen) <= left and self.dice.random() < ALL:
+            return sum(map(kill, chosen))
+        return int(bool(chosen) and kill(self.dice.choice(chosen)))
 
     def table(self) -> str:
         """For docs/reliability.md."""
