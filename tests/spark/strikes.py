@@ -4,6 +4,7 @@ One driver runs all jobs of a family, so that a blow falls on each of them where
 seed decides what is struck and when; records are written meanwhile."""
 
 import math
+import os
 import random
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -19,6 +21,9 @@ from typing import Protocol
 from ledgerstone.pipeline.shapes import StandaloneCluster
 from tests.spark.killing import PYTHON_WORKER, descendants, kill, parents, words
 
+# Of executors. Drivers come first: Spark gives the Python processes that it starts for a query ten
+# seconds, which is too little beside tasks that take all of a machine.
+NICENESS = 10
 EXECUTOR = b"org.apache.spark.executor.CoarseGrainedExecutorBackend"
 TIMEOUT_S = 900.0
 # A wait that lasts tells how far everything is.
@@ -212,6 +217,14 @@ class Strikes:
             ]
             rows.append(f"| {kind} | {' | '.join(cells)} | {restarts.get(kind, 0)} |")
         return "\n".join(rows)
+
+
+def put_behind_drivers(cluster: StandaloneCluster) -> None:
+    """What the workers start from now on inherits it from the thread that starts it."""
+    for number in range(cluster.workers):
+        for thread in Path(f"/proc/{cluster.worker_pid(number)}/task").iterdir():
+            with suppress(ProcessLookupError):
+                os.setpriority(os.PRIO_PROCESS, int(thread.name), NICENESS)
 
 
 def _kill_driver(process: "subprocess.Popen[bytes]", *, with_java: bool) -> None:

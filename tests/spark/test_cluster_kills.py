@@ -21,7 +21,7 @@ from tests.kit.postgres import postgres, postgres_server  # noqa: F401 - fixture
 from tests.kit.table_targets import place_of, table_at
 from tests.spark.conftest import MakeTopic, Produce
 from tests.spark.quick_jvms import set_quick_jvms
-from tests.spark.strikes import Strikes, StruckDriver, tell
+from tests.spark.strikes import Strikes, StruckDriver, put_behind_drivers, tell
 from tests.spark.struck_streams import EVENTS, INPUTS, KINDS, StruckStreams, result_of
 from tests.spark.struck_tables import StruckTables
 
@@ -45,6 +45,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneClus
     with pytest.MonkeyPatch.context() as patch:
         set_quick_jvms(patch)
         with StandaloneCluster(directory=tmp_path_factory.mktemp("cluster"), workers=2) as made:
+            put_behind_drivers(made)
             yield made
 
 
