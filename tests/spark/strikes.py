@@ -28,8 +28,9 @@ EXECUTOR = b"org.apache.spark.executor.CoarseGrainedExecutorBackend"
 TIMEOUT_S = 900.0
 # A wait that lasts tells how far everything is.
 TELL_S = 30.0
-# Written at once before each blow, and then a few at a time until it falls.
-BURST, TRICKLE, MOST_TRICKLED = 60, 3, 150
+# Written at once before each blow, and then a few at a time until it falls. All of it is applied by
+# every job in the end: more of it would only make that longer.
+BURST, TRICKLE, MOST_TRICKLED = 20, 3, 60
 PAUSE_S = 0.1
 # A driver is also struck while it starts, wherever it is by then.
 EARLY, EARLY_S = 0.25, 25.0
@@ -97,7 +98,7 @@ class Strikes:
         self._tell("a last driver applies what is left")
         done = self.driver.start(self.cluster.url, once=True)
         try:
-            assert done.wait(TIMEOUT_S) == 0, self._state(done)
+            assert self._ended(done) == 0, self._state(done)
         finally:
             _kill_driver(done, with_java=True)
         self._tell("the results are compared with the model")
@@ -170,6 +171,20 @@ class Strikes:
                 # behind: one that failed waits for minutes before it is started again.
                 left = MOST_TRICKLED
             pause.wait(PAUSE_S)
+
+    def _ended(self, process: "subprocess.Popen[bytes]") -> int:
+        """Its exit code. What is left takes its time, so that only one that stands still is given
+        up."""
+        seen, give_up_s = self.driver.progress(), time.monotonic() + TIMEOUT_S
+        while True:
+            try:
+                return process.wait(TELL_S)
+            except subprocess.TimeoutExpired:
+                now = self.driver.progress()
+                self._tell(f"applies what is left; {_listed(now)}")
+            if now != seen:
+                seen, give_up_s = now, time.monotonic() + TIMEOUT_S
+            assert time.monotonic() < give_up_s, self._state(process)
 
     def _tell(self, text: str) -> None:
         tell(f"{time.monotonic() - self._began_s:6.0f} s  {text}")
