@@ -42,6 +42,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         short_lived=True,
         conf={
             "spark.sql.shuffle.partitions": "2",
+            # As `pipeline serve` has it. What names no pool is not concerned.
+            "spark.scheduler.mode": "FAIR",
             # The queries of tests have a few rows: compiling each costs more than running it, and
             # so does planning it again. Examples and the demo run as Spark comes.
             "spark.sql.codegen.wholeStage": "false",

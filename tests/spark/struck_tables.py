@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ledgerstone.pipeline.shapes import spark_environment
+from ledgerstone.pipeline.shapes import StandaloneCluster
 from ledgerstone.pipeline.status import STATUS_FILE, read_json
 from tests.spark.conftest import Produce
 from tests.spark.killing import KEYS, MARK, assert_rows_are, change_of, write_definition
@@ -53,7 +53,7 @@ class StruckTables:
     def start(self, master: str, *, once: bool) -> "subprocess.Popen[bytes]":
         command = [sys.executable, "-m", "ledgerstone", "pipeline", "serve", str(self.directory)]
         command += ["--json", "--master", master, *(["--once"] if once else [])]
-        environment = {**spark_environment(), MARK: str(self.directory)}
+        environment = {**StandaloneCluster.environment(), MARK: str(self.directory)}
         with (self.directory / "serve.log").open("ab") as log:
             return subprocess.Popen(command, stdout=log, stderr=log, env=environment)
 

@@ -20,7 +20,8 @@ from tests.kit.broker import BrokerProcess
 from tests.kit.postgres import postgres, postgres_server  # noqa: F401 - fixtures
 from tests.kit.table_targets import place_of, table_at
 from tests.spark.conftest import MakeTopic, Produce
-from tests.spark.strikes import Strikes, StruckDriver, tell
+from tests.spark.quick_jvms import set_quick_jvms
+from tests.spark.strikes import Strikes, StruckDriver, put_behind_drivers, tell
 from tests.spark.struck_streams import EVENTS, INPUTS, KINDS, StruckStreams, result_of
 from tests.spark.struck_tables import StruckTables
 
@@ -42,9 +43,9 @@ CHURNING = {
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
     with pytest.MonkeyPatch.context() as patch:
-        # Dozens of JVMs that live for a minute: the optimising compiler would cost most of it.
-        patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
+        set_quick_jvms(patch)
         with StandaloneCluster(directory=tmp_path_factory.mktemp("cluster"), workers=2) as made:
+            put_behind_drivers(made)
             yield made
 
 

@@ -31,6 +31,23 @@ def test_the_zip_holds_both_packages_and_nothing_else(tmp_path: Path) -> None:
     assert not [name for name in names if "__pycache__" in name or name.endswith(".md")]
 
 
+def test_a_cluster_in_a_used_directory_is_found_at_its_own_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = "Starting Spark master at {}\nRegistering worker\n"
+    (tmp_path / "master.log").write_text(lines.format("spark://127.0.0.1:1"))
+
+    def launch(self: StandaloneCluster, name: str, _: list[str]) -> None:
+        with (self.directory / "master.log").open("a") as log:
+            log.write(lines.format("spark://127.0.0.1:2"))
+
+    monkeypatch.setattr(StandaloneCluster, "_launch", launch)
+    with StandaloneCluster(directory=tmp_path, workers=1) as made:
+        url = made.url
+
+    assert url == "spark://127.0.0.1:2"
+
+
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
     with StandaloneCluster(directory=tmp_path_factory.mktemp("cluster")) as made:

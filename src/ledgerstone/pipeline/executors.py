@@ -7,10 +7,12 @@ pass.
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
 from ledgerstone.pipeline.tables.target import Done, Job
 from ledgerstone.pipeline.task_failures import ReturnedFailures, TaskFailure, worst_of
+from ledgerstone.pipeline.turns import Turns
 
 # As Spark's own spark.task.maxFailures.
 ATTEMPTS: Final = 4
@@ -22,8 +24,10 @@ logger = logging.getLogger(__name__)
 
 
 class SparkExecutors:
-    def __init__(self, spark: Any) -> None:  # noqa: ANN401 - a SparkSession
+    def __init__(self, spark: Any, turns: Turns | None = None) -> None:  # noqa: ANN401 - a SparkSession
+        """`turns` are those of all pipelines of the session."""
         self._context = spark.sparkContext
+        self._turns = turns
 
     @property
     def parallelism(self) -> int:
@@ -55,7 +59,11 @@ class SparkExecutors:
         some = [(number, jobs[number]) for number in numbers]
         told = ReturnedFailures(work=work)
         spread = self._context.parallelize(some, len(some))
-        return _outcomes(spread.map(lambda pair: (pair[0], told(pair[1]))))
+        with self._turn():
+            return _outcomes(spread.map(lambda pair: (pair[0], told(pair[1]))))
+
+    def _turn(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._turns is None else self._turns.one_of(self.parallelism)
 
     def exchange(
         self, give: Callable[[Job], Iterable[tuple[int, Any]]], jobs: Sequence[Job], parts: int

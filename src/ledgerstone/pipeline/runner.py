@@ -22,11 +22,13 @@ from ledgerstone.pipeline.batch_planning import PlannedBatch
 from ledgerstone.pipeline.connecting import connect_to
 from ledgerstone.pipeline.definition import Pipeline
 from ledgerstone.pipeline.errors import TopicChanged
+from ledgerstone.pipeline.executors import SparkExecutors
 from ledgerstone.pipeline.following import how_to_begin_anew
 from ledgerstone.pipeline.status import RunState, RunStatus, held, own_pid, write_status
 from ledgerstone.pipeline.tables.opening import open_target
 from ledgerstone.pipeline.tables.target import TableTarget
 from ledgerstone.pipeline.topic_run import RunParts, TopicRun
+from ledgerstone.pipeline.turns import Turns
 from ledgerstone.spark.errors import TopicRecreated
 from ledgerstone.spark.failures import failure_of, is_connection_lost
 
@@ -52,13 +54,16 @@ class PipelineRun:
         once: bool,
         on_batch: OnBatch | None = None,
         on_plan: OnPlan | None = None,
+        turns: Turns | None = None,
     ) -> None:
-        """`on_plan` is called when a batch begins, `on_batch` when it is in the table."""
+        """`on_plan` is called when a batch begins, `on_batch` when it is in the table. `turns` are
+        those of all runs that share the session."""
         self._pipeline = pipeline
         self._spark = spark
         self._once = once
         self._on_batch = on_batch
         self._on_plan = on_plan
+        self._executors = SparkExecutors(spark, turns)
         self._work = Path(pipeline.work)
         self._stopped = False
         self._tidied_ms: int | None = None
@@ -75,7 +80,7 @@ class PipelineRun:
                 connect_to(pipeline.source.bootstrap, pipeline.source.command_config)
             )
             targets = [
-                opened.enter_context(closing(open_target(each, spark=self._spark)))
+                opened.enter_context(closing(open_target(each, executors=self._executors)))
                 for each in pipeline.each_topic
             ]
             now_ms = client.clock.now_ms()
@@ -117,7 +122,7 @@ class PipelineRun:
         announcer: Announcer,
         status: RunStatus,
     ) -> None:
-        parts = RunParts(client, self._spark, self._work, self._once)
+        parts = RunParts(client, self._spark, self._executors, self._work, self._once)
         topics = [
             TopicRun(pipeline, target, parts)
             for pipeline, target in zip(self._pipeline.each_topic, targets, strict=True)

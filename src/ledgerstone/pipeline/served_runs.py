@@ -28,11 +28,12 @@ from ledgerstone.pipeline.roster import DefinitionRoster, Served, StartRun
 from ledgerstone.pipeline.runner import PipelineRun
 from ledgerstone.pipeline.status import RunStatus, read_status
 from ledgerstone.pipeline.tables.opening import check_drivers
+from ledgerstone.pipeline.turns import Turns
 from ledgerstone.spark.failures import SparkFailed
 
 # Each thread's jobs are a pool of their own, and pools share the cores evenly.
 FAIR: Final[Mapping[str, str]] = {"spark.scheduler.mode": "FAIR"}
-_POOL: Final = "spark.scheduler.pool"
+POOL: Final = "spark.scheduler.pool"
 _LOOK_S: Final = 0.5
 
 logger = logging.getLogger(__name__)
@@ -88,6 +89,7 @@ class ServedRuns:
         self._names: dict[str, str] = {}
         self._spark: SparkSession | None = None
         self._shared: tuple[Any, ...] | None = None
+        self._turns = Turns()
         self._is_to_stop = False
 
     def stop(self) -> None:
@@ -188,12 +190,12 @@ class ServedRuns:
         def told(report: BatchReport, status: RunStatus) -> None:
             self._events.put(_Batch(path, report, replace(status)))
 
-        run = PipelineRun(pipeline, spark, once=self._once, on_batch=told)
+        run = PipelineRun(pipeline, spark, once=self._once, on_batch=told, turns=self._turns)
 
         def work() -> None:
             error = None
             try:
-                spark.sparkContext.setLocalProperty(_POOL, pipeline.name)
+                spark.sparkContext.setLocalProperty(POOL, pipeline.name)
                 run.run()
             except BaseException as failure:
                 error = str(failure) or type(failure).__name__

@@ -22,6 +22,7 @@ from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.records.kernels import library_to_carry
 from ledgerstone.spark.java import find_java
+from ledgerstone.spark.session_builder import home_on_this_machine
 
 LOOPBACK: Final = "127.0.0.1"
 Look = Callable[[str], str | None]
@@ -105,11 +106,24 @@ class StandaloneCluster:
 
     def start(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
+        # The log of an earlier cluster names a master that is gone.
+        self._log.unlink(missing_ok=True)
         self._launch("master", [_MASTER, *_ANYWHERE])
         self.url = self._await(_url_in, "no master has started")
         for number in range(self.workers):
             self._start_worker(number)
         self._await_registered()
+
+    @staticmethod
+    def environment() -> dict[str, str]:
+        """Of its processes, and of drivers on this machine. Their Python processes compile nothing:
+        Spark gives those of a streaming query ten seconds to start."""
+        return {**spark_environment(), "SPARK_HOME": str(home_on_this_machine())}
+
+    @property
+    def _log(self) -> Path:
+        """The master's, which tells its address and what has registered."""
+        return self.directory / "master.log"
 
     def worker_pid(self, number: int) -> int:
         return self._processes[f"worker-{number}"].pid
@@ -143,12 +157,12 @@ class StandaloneCluster:
                 stdout=output,
                 stderr=output,
                 stdin=subprocess.DEVNULL,
-                env=spark_environment(),
+                env=self.environment(),
             )
 
     def _await(self, look: Look, what: str) -> str:
         """Searches the master's log."""
-        log = self.directory / "master.log"
+        log = self._log
         deadline = time.monotonic() + _START_TIMEOUT_S
         pause = threading.Event()
         while True:

@@ -38,6 +38,7 @@ class RunParts(NamedTuple):
 
     client: Client
     spark: SparkSession
+    executors: SparkExecutors
     work: Path
     once: bool
 
@@ -58,8 +59,7 @@ class TopicRun:
         client, pipeline = self._parts.client, self._pipeline
         begin_to_follow(pipeline, self._target, topic_now(client, pipeline.source.topic))
         self._planner = BatchPlanner(client, pipeline, once=self._parts.once)
-        executors = SparkExecutors(self._parts.spark)
-        self._writer = BatchWriter(pipeline, self._target, self._planner, executors)
+        self._writer = BatchWriter(pipeline, self._target, self._planner, self._parts.executors)
         self._check_reach()
         self._watch = MissedDeletesCheck(client, pipeline.source, self._parts.work)
         self._check_deletes()

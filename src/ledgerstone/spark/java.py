@@ -23,6 +23,8 @@ from ledgerstone.records.kernels.cache import cache_directory, prepare_directory
 MIN_JAVA: Final = 17
 _VERSION_TIMEOUT_S: Final = 60.0
 _VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
+# Java tells the options that it takes from the environment, JAVA_TOOL_OPTIONS and others.
+_TAKEN_OPTIONS: Final = "Picked up "
 
 _SHIM: Final = """#!/bin/sh
 # Leaves out the one module that this Java does not have and Spark can do without.
@@ -91,7 +93,9 @@ def _inspect(home: Path) -> JavaHome | None:
     version = _VERSION.search(text)
     if answer.returncode != 0 or version is None:
         return None
-    return JavaHome(path=home, version=int(version[1]), identity=text, is_bundled=False)
+    # Options are no other Java: each set of them would get a class archive of its own.
+    told = [line for line in text.splitlines(keepends=True) if _TAKEN_OPTIONS not in line]
+    return JavaHome(path=home, version=int(version[1]), identity="".join(told), is_bundled=False)
 
 
 def _bundled_home() -> JavaHome | None:

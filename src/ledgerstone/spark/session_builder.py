@@ -132,11 +132,15 @@ def _spark_home(plan: SessionPlan) -> Path:
     """SPARK_HOME if set, else one whose Python processes start quickly, else as installed."""
     if given := os.environ.get("SPARK_HOME"):
         return Path(given)
-    installed = Path(pyspark.__file__).parent
     if not plan.is_local:
-        return (
-            installed  # Executors on other machines may get the path, and have no such directory.
-        )
+        # Executors on other machines may get the path, and have no such directory.
+        return Path(pyspark.__file__).parent
+    return home_on_this_machine()
+
+
+def home_on_this_machine() -> Path:
+    """Of the installed Spark; if it can be, one whose Python processes start quickly."""
+    installed = Path(pyspark.__file__).parent
     py4j = find_spec("py4j")
     packages = {"pyspark": installed}
     if py4j is not None and py4j.origin is not None:

@@ -39,6 +39,20 @@ def test_a_java_that_is_too_old_is_passed_over(tmp_path: Path) -> None:
     assert found.path == new
 
 
+def test_options_from_the_environment_make_no_other_java(tmp_path: Path) -> None:
+    home = fake_java(tmp_path / "home", "17.0.1")
+    plain = find_java({"JAVA_HOME": str(home), "PATH": ""})
+    launcher = home / "bin" / "java"
+    text = launcher.read_text().replace(
+        "echo 'openjdk", "echo 'Picked up O: -Xx' >&2; echo 'openjdk"
+    )
+    launcher.write_text(text)
+
+    with_options = find_java({"JAVA_HOME": str(home), "PATH": ""})
+
+    assert with_options.identity == plain.identity != ""
+
+
 def test_without_any_java_the_message_says_what_was_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

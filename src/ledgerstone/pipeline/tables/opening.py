@@ -50,12 +50,14 @@ def executors_of(spark: object | None) -> Executors:
     return SparkExecutors(spark)
 
 
-def open_target(pipeline: Pipeline, *, spark: object = None) -> TableTarget:
-    """With a Spark session, its executors do the work on rows."""
+def open_target(
+    pipeline: Pipeline, *, spark: object = None, executors: Executors | None = None
+) -> TableTarget:
+    """With a Spark session, its executors do the work on rows, or those that are given."""
     check_drivers(pipeline)
     assert "," not in pipeline.source.topic, "a table is opened for one topic, see each_topic"
     target, layout, topic = pipeline.target, layout_of(pipeline), pipeline.source.topic
-    executors = executors_of(spark)
+    executors = executors or executors_of(spark)
     match target.type:
         case TargetType.SQLITE:
             from ledgerstone.pipeline.tables.sqlite import SqliteTable
