@@ -186,7 +186,7 @@ class StruckStreams:
         for customer in customers.values():
             groups.setdefault(customer["country"], []).append(customer["paid"])
         return {
-            json.dumps({"value.country": country}, separators=(",", ":")): {
+            json.dumps({"value.country": country}): {
                 "n": len(paid), "paid": sum(paid), "least": min(paid), "most": max(paid)
             }
             for country, paid in groups.items()
