@@ -137,8 +137,8 @@ def _open_log(request: OpenLog) -> tuple[PartitionLog, Recovery]:
     _load_segments(log, names, request.accepted_gaps, is_gapless=is_gapless)
     if request.sizes_at_stop is not None and not was_swapping:
         check_segments_at_stop(log, request.sizes_at_stop)
-    if request.may_split:
-        _split_overflowed_segments(log, request)
+    if request.may_split and _split_overflowed_segments(log, request):
+        names = _parsed_names(fs, directory)
     log.snapshots.remove_strays(log.segments.bases())
     recovery = recover(log, names, circumstances=request.circumstances)
     if not request.may_have_gaps and not request.clean:
@@ -308,12 +308,13 @@ def _load_segments(
         log.segments.add(segment)
 
 
-def _split_overflowed_segments(log: PartitionLog, request: OpenLog) -> None:
-    """Only other brokers' files can overflow: we roll before. Offsets may also be damaged, as the
-    checksum does not cover them.
+def _split_overflowed_segments(log: PartitionLog, request: OpenLog) -> bool:
+    """Whether there were some. Only other brokers' files can overflow: we roll before. Offsets may
+    also be damaged, as the checksum does not cover them.
 
     The last segment is recovered after an unclean stop, which reads all of it: only if something is
     wrong with it are its headers read for this as well."""
+    has_split = False
     for segment in log.segments:
         # An overflow is only possible if the next base is more than 31 bits away.
         following = log.segments.after(segment.base_offset)
@@ -327,6 +328,8 @@ def _split_overflowed_segments(log: PartitionLog, request: OpenLog) -> None:
             reason = "an offset is beyond the segment's range"
             raise CorruptFile(segment.path(Kind.LOG), 0, reason)
         put_in_place(log, new=split_overflowed(log.fs, segment), old=[segment])
+        has_split = True
+    return has_split
 
 
 def _settle_offsets(log: PartitionLog, request: OpenLog) -> None:

@@ -88,6 +88,10 @@ class TimeIndex(SparseIndex):
         position = self.size_bytes - ENTRY_BYTES
         if last[1] < 0:
             raise CorruptFile(self.path, position, f"last relative offset {last[1]} is negative")
+        if last == (0, 0):
+            # Power loss saves the length of a file and not always its content. Where a log has
+            # records of 1970, rebuilding its index does no harm.
+            raise CorruptFile(self.path, position, "the last entry is all zeros")
         first = self._entry_at(0)
         if last[0] < first[0]:
             raise CorruptFile(

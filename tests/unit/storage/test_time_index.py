@@ -132,6 +132,7 @@ def test_truncation_drops_entries_at_or_above_the_offset(
         (ENTRY.pack(99, 1) + ENTRY.pack(10, 2) + ENTRY.pack(20, 3), 24),
         (ENTRY.pack(10, 1) + ENTRY.pack(20, 3) + ENTRY.pack(30, 2), 24),
         (ENTRY.pack(0, 1) + bytes(24), 24),
+        (bytes(12), 0),
     ],
     ids=[
         "torn",
@@ -140,6 +141,7 @@ def test_truncation_drops_entries_at_or_above_the_offset(
         "below the first",
         "offset goes back",
         "zero tail",
+        "zeros",
     ],
 )
 def test_sanity_check_calls_a_broken_file_corrupt(content: bytes, position: int) -> None:
