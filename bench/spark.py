@@ -108,11 +108,9 @@ def connection_to(broker: BrokerProcess) -> Connection:
     return Connection(bootstrap=(Endpoint(broker.host, broker.port),))
 
 
-def fill(broker: BrokerProcess, rows: int, value_bytes: int, *, keys: int) -> Log:
-    """A topic of keyed records; one in ten is a tombstone."""
-    topic = f"bench-{rows}-{value_bytes}-{keys}"
-    connection = connection_to(broker)
-    options = WriteOptions(
+def plain_writes(connection: Connection, topic: str) -> WriteOptions:
+    """Batches that nobody compresses, numbers or recognises."""
+    return WriteOptions(
         connection=connection,
         topic=topic,
         codec=Codec.NONE,
@@ -123,6 +121,13 @@ def fill(broker: BrokerProcess, rows: int, value_bytes: int, *, keys: int) -> Lo
         transaction_timeout_ms=60_000,
         part_of=None,
     )
+
+
+def fill(broker: BrokerProcess, rows: int, value_bytes: int, *, keys: int) -> Log:
+    """A topic of keyed records; one in ten is a tombstone."""
+    topic = f"bench-{rows}-{value_bytes}-{keys}"
+    connection = connection_to(broker)
+    options = plain_writes(connection, topic)
     dice = np.random.default_rng(1)
     values = dice.integers(0, 256, CHUNK_ROWS * value_bytes, np.uint8)
     with Client(connection.bootstrap) as client:

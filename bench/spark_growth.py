@@ -26,7 +26,16 @@ from pyspark.sql import SparkSession
 import ledgerstone.spark
 from bench.broker_process import BrokerProcess, broker_process
 from bench.peers.jars import fetch_connector, fetch_jdbc
-from bench.spark import CHUNK_ROWS, KEY_BYTES, PARTITIONS, Log, Run, connection_to, timed
+from bench.spark import (
+    CHUNK_ROWS,
+    KEY_BYTES,
+    PARTITIONS,
+    Log,
+    Run,
+    connection_to,
+    plain_writes,
+    timed,
+)
 from bench.spark_latest import LatestBySpark
 from bench.spark_tables import postgres_by_tcp
 from bench.table import Row, render
@@ -34,11 +43,9 @@ from ledgerstone.client.admin import NewTopic, create_topic
 from ledgerstone.client.blocking import Client
 from ledgerstone.pipeline.definition_files import define
 from ledgerstone.pipeline.runner import run_pipeline
-from ledgerstone.records.batch import Codec
 from ledgerstone.spark.encoding import Spans, partitions_by_key
 from ledgerstone.spark.outgoing import Outgoing, built_batches
 from ledgerstone.spark.producing import BatchProducer
-from ledgerstone.spark.write_options import WriteOptions
 
 WRITES_OF_A_KEY: Final = 5
 CORES: Final = (1, 2, 4)
@@ -92,17 +99,7 @@ class Topic(NamedTuple):
     def write(self, count: int, first: int = 0) -> Log:
         """So many records, numbered from `first`, each of the key of its number."""
         connection = connection_to(self.broker)
-        options = WriteOptions(
-            connection=connection,
-            topic=self.name,
-            codec=Codec.NONE,
-            batch_bytes=256 * 1024,
-            include_headers=False,
-            deduplicate=False,
-            exactly_once=False,
-            transaction_timeout_ms=60_000,
-            part_of=None,
-        )
+        options = plain_writes(connection, self.name)
         with Client(connection.bootstrap) as client:
             producer = BatchProducer(client)
             for start in range(first, first + count, CHUNK_ROWS):
