@@ -8,15 +8,32 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from ledgerstone.server.movable_clock import MovableClock
+from ledgerstone.system import SystemClock
 from ledgerstone.testing.broker import LedgerstoneBroker
 
 GOLDEN = Path(__file__).parent / "before_quorum" / "log-dir"
+WRITTEN_MS = 1_794_913_124_000  # 2026-11-17T10:58:44Z
 TOPIC = TopicPartition("orders", 0)
 RECORDS = [
     *((f"k{number % 5}".encode(), f"v{number}".encode()) for number in range(20)),
     (b"k0", None),
     (b"txn", b"committed"),
 ]
+
+
+class ClockOfThen:
+    """Starts when the directory was written: later on it is compacted, and its offsets expire."""
+
+    def __init__(self) -> None:
+        self._real = SystemClock()
+        self._started_ms = self._real.monotonic_ms()
+
+    def now_ms(self) -> int:
+        return WRITTEN_MS + self._real.monotonic_ms() - self._started_ms
+
+    def monotonic_ms(self) -> int:
+        return self._real.monotonic_ms()
 
 
 @pytest.fixture(params=["stopped cleanly", "died"])
@@ -26,7 +43,9 @@ def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledgersto
     if request.param == "died":
         (directory / ".kafka_cleanshutdown").unlink()
         (directory / "recovery-point-offset-checkpoint").unlink()
-    with LedgerstoneBroker(directory) as broker:
+    broker = LedgerstoneBroker(directory)
+    broker.clock.source = MovableClock(ClockOfThen())
+    with broker:
         yield broker
 
 
@@ -68,7 +87,7 @@ def test_it_goes_on_and_starts_again(broker: LedgerstoneBroker) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "t"})
     producer.init_transactions(10)
     producer.begin_transaction()
-    producer.produce("orders", key="k1", value="later")
+    producer.produce("orders", key="k1", value="later", timestamp=broker.clock.now_ms)
     producer.commit_transaction(10)
 
     broker.stop()
