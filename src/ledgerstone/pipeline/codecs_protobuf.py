@@ -31,6 +31,9 @@ class RegisteredFile(NamedTuple):
 
     pool: Any
     file: Any  # its FileDescriptorProto
+    # Whether the entries of maps are messages of its text. They are where a serializer registered
+    # its own descriptors, and are not where somebody registered what they wrote.
+    names_entries: bool
 
     def message(self, indexes: list[int]) -> Any:  # noqa: ANN401 - a class of the library
         messages, name = self.file.message_type, self.file.package
@@ -38,9 +41,8 @@ class RegisteredFile(NamedTuple):
             if not 0 <= index < len(messages):
                 raise Unfit(f"the schema has no message {indexes}")
             name = f"{name}.{messages[index].name}".lstrip(".")
-            # As Java's serializer counts: by the text, which has no entries of maps.
             inner = messages[index].nested_type
-            messages = [each for each in inner if not each.options.map_entry]
+            messages = [each for each in inner if self.names_entries or not each.options.map_entry]
         return GetMessageClass(self.pool.FindMessageTypeByName(name))
 
 

@@ -22,6 +22,7 @@ _TIMEOUT_S: Final = 10.0
 _MAX_SCHEMA_BYTES: Final = 4 << 20
 _MAX_FILES: Final = 200
 _PROTOBUF: Final = "PROTOBUF"
+_MAP_ENTRY: Final = "map_entry"  # an option that nobody may write where there is `map<…>`
 
 
 @lru_cache(maxsize=1024)
@@ -32,17 +33,17 @@ def registered_schema(registry: str, number: int) -> Any:  # noqa: ANN401 - by i
         raise Unfit(f"the registry has no schema {number}")
     if found.get("schemaType") != _PROTOBUF:
         return fastavro.parse_schema(json.loads(found["schema"]))
-    return _protobuf(registry, number)
+    return _protobuf(registry, number, str(found["schema"]))
 
 
-def _protobuf(registry: str, number: int) -> Any:  # noqa: ANN401 - a RegisteredFile
+def _protobuf(registry: str, number: int, text: str) -> Any:  # noqa: ANN401 - a RegisteredFile
     # Not everybody who reads Avro has the package.
     from ledgerstone.pipeline.codecs_protobuf import RegisteredFile
     from ledgerstone.pipeline.protobuf_schema import pool_of
 
     files = list(_files(registry, f"schemas/ids/{number}", f"schema-{number}.proto", {}))
     try:
-        return RegisteredFile(pool_of(files), files[-1])
+        return RegisteredFile(pool_of(files), files[-1], names_entries=_MAP_ENTRY in text)
     except ValueError as error:
         raise PipelineError(f"schema {number} of the registry at {registry}: {error}") from error
 

@@ -112,7 +112,8 @@ def test_any_bytes_are_read_or_refused(cell: bytes) -> None:
 
 
 class _Registry(BaseHTTPRequestHandler):
-    """As Confluent's: the file of schema 1 imports one that is another subject."""
+    """As Confluent's: the file of schema 1 imports one that is another subject. Schema 3 is the
+    same file, registered by a serializer: its text has entries of maps as messages."""
 
     def do_GET(self) -> None:
         files = {file.name: file for file in FileDescriptorSet.FromString(DESCRIPTORS).file}
@@ -120,12 +121,15 @@ class _Registry(BaseHTTPRequestHandler):
         common.name = "common/wrappers.proto"
         person.dependency[:] = ["google/protobuf/timestamp.proto", "common/wrappers.proto"]
         reference = {"name": "common/wrappers.proto", "subject": "a/b", "version": 2}
+        file = {
+            "schema": base64.b64encode(person.SerializeToString()).decode(),
+            "references": [reference],
+        }
         content = {
             "/schemas/ids/1": {"schemaType": "PROTOBUF", "schema": "syntax = …"},
-            "/schemas/ids/1?format=serialized": {
-                "schema": base64.b64encode(person.SerializeToString()).decode(),
-                "references": [reference],
-            },
+            "/schemas/ids/3": {"schemaType": "PROTOBUF", "schema": "… option map_entry = true; …"},
+            "/schemas/ids/1?format=serialized": file,
+            "/schemas/ids/3?format=serialized": file,
             "/subjects/a%2Fb/versions/2?format=serialized": {
                 "schema": base64.b64encode(common.SerializeToString()).decode()
             },
@@ -181,6 +185,20 @@ def test_registry_has_the_schema_and_the_record_says_which_message(registry: str
         6: "the registry has no schema 9",
         7: "does not begin with a schema i"[:30],
     }
+
+
+def test_messages_behind_a_map_are_counted_as_the_text_of_the_registry_has_them(
+    registry: str,
+) -> None:
+    columns = (Column(name="name", type=ColumnType.STRING, path=("name",)),)
+    codec = ColumnCodec(format=Format.PROTOBUF, columns=columns, registry=registry)
+    pet = b"\x0a\x03Rex"
+
+    by_text = decoded(codec, b"\0\0\0\0\x01" + b"\x04\x02\x00" + pet)
+    by_descriptors = decoded(codec, b"\0\0\0\0\x03" + b"\x04\x02\x02" + pet)
+
+    # `Person` has the entries of `homes` in front of `Pet`.
+    assert by_text.arrays[0].to_pylist() == by_descriptors.arrays[0].to_pylist() == ["Rex"]
 
 
 def definition(value: dict[str, Any], directory: Path = GOLDEN) -> Any:
