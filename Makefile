@@ -33,10 +33,17 @@ demo: ## turn a git history into a topic and a table, compact it, erase a key
 	@tools/setup demo
 	@.venv/bin/ledgerstone demo $(DEMO)
 
-# CPU=1 adds where the CPU seconds went.
-test: setup ## run the test suite, without the slow sweeps and without Kafka
+# CPU=1 adds where the CPU seconds went. CONNECT=1 runs streams over Spark Connect and in Declarative Pipelines
+# instead, with the packages that both need beside ours.
+test: setup ## run the test suite, without the slow sweeps and without Kafka; CONNECT=1 runs Spark Connect instead
 	@$(PY) -c '$(WARM)'
+ifdef CONNECT
+	@$(PY) -m pip install --quiet --disable-pip-version-check --upgrade --target .cache/connect \
+	    --require-hashes -r requirements/connect.txt
+	@PYTHONPATH=.cache/connect $(PY) -m pytest -q -m slow tests/spark/test_connect.py
+else
 	@$(PY) -m pytest -q -n $(WORKERS) --max-worker-restart 0 -m "not slow and not kafka" $(if $(CPU),-p tests.kit.cpu_times)
+endif
 
 check: setup ## check format, lint, types, import contracts, house rules
 	@.venv/bin/ruff format --check --quiet . || { echo "formatting differs: make fmt"; exit 1; }

@@ -3,9 +3,9 @@
 `dev.txt` is everything to develop and test, the build backend included. The others are held to the
 same versions: `base.txt` is what a deployment needs, `spark.txt` what the demo needs, `build.txt`
 what builds the package and its kernels, `wheel.txt` the same with a linker, `release.txt` what
-looks at a release, `pyspark-build.txt` what builds pyspark from its source archive, and `docs.txt`
-what the site is made with. Hashes cover every platform a release was built for, and no index is
-named: whoever installs brings their own.
+looks at a release, `pyspark-build.txt` what builds pyspark from its source archive, `connect.txt`
+what Spark Connect needs besides, and `docs.txt` what the site is made with. Hashes cover every
+platform a release was built for, and no index is named: whoever installs brings their own.
 """
 
 import os
@@ -55,6 +55,7 @@ def main() -> int:
     resolve("build.txt", "--only-build-deps", "--all-build-deps", *pinned)
     resolve("wheel.txt", *pinned, source="requirements/wheel.in")
     resolve("release.txt", *pinned, source="requirements/release.in")
+    resolve("connect.txt", *pinned, source="requirements/connect.in")
     resolve("docs.txt", "--extra", "docs", *pinned)
     return 0
 

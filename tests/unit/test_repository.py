@@ -18,7 +18,7 @@ PIN = re.compile(r"^([a-z0-9][a-z0-9._-]*)==(\S+) \\$", re.MULTILINE)
 NOT_HELD = {
     "ledgerstone.fs": "the protocol that no other pure module may import",
 }
-LOCKS = ("base", "build", "dev", "docs", "pyspark-build", "spark")
+LOCKS = ("base", "build", "connect", "dev", "docs", "pyspark-build", "spark")
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 

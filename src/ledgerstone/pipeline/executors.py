@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
+from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.tables.target import Done, Job
 from ledgerstone.pipeline.task_failures import ReturnedFailures, TaskFailure, worst_of
 from ledgerstone.pipeline.turns import Turns
@@ -23,10 +24,23 @@ _STARTS: Final = 3
 logger = logging.getLogger(__name__)
 
 
+def context_of(spark: Any) -> Any:  # noqa: ANN401 - a SparkSession, and its SparkContext
+    """Refuses a session of Spark Connect, whose client has none."""
+    from pyspark.errors import PySparkAttributeError
+
+    try:
+        return spark.sparkContext
+    except PySparkAttributeError as error:
+        raise PipelineError(
+            "this needs the SparkContext of the driver, which a client of Spark Connect does not "
+            "have: run it with spark-submit, or with a master instead of a remote address"
+        ) from error
+
+
 class SparkExecutors:
     def __init__(self, spark: Any, turns: Turns | None = None) -> None:  # noqa: ANN401 - a SparkSession
         """`turns` are those of all pipelines of the session."""
-        self._context = spark.sparkContext
+        self._context = context_of(spark)
         self._turns = turns
 
     @property
