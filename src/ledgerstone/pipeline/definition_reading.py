@@ -19,9 +19,11 @@ from ledgerstone.pipeline.definition_section import Section
 from ledgerstone.pipeline.errors import DefinitionError
 from ledgerstone.spark.read_options import OnMissedTombstones
 
-DEFAULT_BATCH_OFFSETS: Final = 5_000_000
-# No process holds a whole micro-batch; it is on disks on its way.
-DEFAULT_BATCH_BYTES: Final = 512 << 20
+# A task has a hash of each key of its partition.
+DEFAULT_BATCH_OFFSETS: Final = 10_000_000
+# No process holds a whole micro-batch; it is on disks on its way. While a table is loaded, each may
+# rewrite all of it.
+DEFAULT_BATCH_BYTES: Final = 1 << 30
 DEFAULT_BUCKETS: Final = 1024
 # As Delta's own deletedFileRetentionDuration.
 DEFAULT_RETENTION_MS: Final = 7 * 86_400_000
