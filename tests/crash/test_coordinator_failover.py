@@ -93,7 +93,7 @@ def test_89_to_91_a_killed_coordinator_of_group_and_transaction_loses_nothing(
 
         produce(bootstrap, SOURCE, values[60:], PARTITIONS)
         offsets = partial(committed, bootstrap, copier.group, SOURCE, PARTITIONS)
-        wait_until(lambda: offsets() == [40, 40, 40], "everything is copied", 60)
+        wait_until(lambda: offsets() == [40, 40, 40], "everything is copied", 120)
         copier.stop()
         assert all(early <= late for early, late in zip(before, offsets(), strict=True))
         survivor = next(iter(cluster.nodes))

@@ -14,6 +14,8 @@ import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException
 
 TIMEOUT_S: Final = 30.0
+# A coordinator's successor answers within seconds.
+_HANGS_AFTER_S: Final = 12.0
 _BATCH: Final = 10
 # A client forgets a broker that is gone, and tries again, sooner than by default.
 _QUICK: Final = {
@@ -172,9 +174,7 @@ class Copier:
                 producer.produce(self.target, value=text, partition=partition)
             places = consumer.position(consumer.assignment())
             known = [each for each in places if each.offset >= 0]
-            producer.send_offsets_to_transaction(
-                known, consumer.consumer_group_metadata(), TIMEOUT_S
-            )
+            self._send_offsets(producer, known, consumer.consumer_group_metadata())
             if is_meant:
                 self._commit(producer)
                 self.committed_count += 1
@@ -187,6 +187,31 @@ class Copier:
         self.aborted_count += 1
         self._abort(producer)
         return False
+
+    def _send_offsets(
+        self,
+        producer: confluent_kafka.Producer,
+        places: list[confluent_kafka.TopicPartition],
+        group: object,
+    ) -> None:
+        """librdkafka keeps no time here: a group coordinator that metadata no longer lists is asked
+        for ever (confluentinc/librdkafka#5511). A producer that hangs is left to its thread, and
+        its successor fences it."""
+        faults: list[KafkaException] = []
+
+        def send() -> None:
+            try:
+                producer.send_offsets_to_transaction(places, group, TIMEOUT_S)
+            except KafkaException as error:
+                faults.append(error)
+
+        sender = threading.Thread(target=send, daemon=True)
+        sender.start()
+        sender.join(_HANGS_AFTER_S)
+        if sender.is_alive():
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "sending offsets hangs"))
+        if faults:
+            raise faults[0]
 
     def _commit(self, producer: confluent_kafka.Producer) -> None:
         self._retried(producer.commit_transaction)
