@@ -5,7 +5,7 @@
 One broker process serves everybody over loopback; records have keys of 16 bytes. CPU is user and
 system time of this process and all its children, the JVM and the Python workers among them, and
 not of the broker. The first result is timed in a process of its own: cold, without the archive of
-classes, and warm.
+classes, and warm; beside it that of Spark as it comes.
 """
 
 import argparse
@@ -26,6 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import ledgerstone.spark
 from bench.broker_process import BrokerProcess, broker_process
+from bench.peers.processes import cpu_s_between, cpu_s_by_process, tree
 from bench.table import Row, paired, render
 from ledgerstone.client.admin import NewTopic, create_topic
 from ledgerstone.client.blocking import Client
@@ -50,8 +51,6 @@ KEY_BYTES = 16
 NOOP_ROWS_PER_S = 1.5e6
 CONFLUENT_SHARES = {100: 8.0, 1000: 2.0}
 FOLD_SHARE = 4.0
-FIRST_RESULT_S = 6.0
-_TICK = os.sysconf("SC_CLK_TCK")
 
 
 class Run(NamedTuple):
@@ -67,34 +66,17 @@ class Log(NamedTuple):
     wire_bytes: int
 
 
-def tree_cpu_s(root: int, *, without: int) -> float:
-    """User and system time of a process, its live children and those they have waited for."""
-    ticks, queue = 0, [root]
-    parents: dict[int, list[int]] = {}
-    stats: dict[int, list[str]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            stats[int(entry.name)] = fields
-            parents.setdefault(int(fields[1]), []).append(int(entry.name))
-    while queue:
-        pid = queue.pop()
-        if pid == without or pid not in stats:
-            continue
-        ticks += sum(map(int, stats[pid][11:15]))
-        queue += parents.get(pid, [])
-    return ticks / _TICK
+def cpu_without(broker: BrokerProcess) -> dict[int, float]:
+    served = set(tree(broker.pid))
+    by_process = cpu_s_by_process(os.getpid())
+    return {pid: used_s for pid, used_s in by_process.items() if pid not in served}
 
 
 def timed(call: Callable[[], Any], broker: BrokerProcess) -> Run:
-    cpu_s = tree_cpu_s(os.getpid(), without=broker.pid)
-    started = time.perf_counter()
+    before, started = cpu_without(broker), time.perf_counter()
     answer = call()
     wall_s = time.perf_counter() - started
-    return Run(wall_s, tree_cpu_s(os.getpid(), without=broker.pid) - cpu_s, answer)
+    return Run(wall_s, cpu_s_between(before, cpu_without(broker)), answer)
 
 
 def best(runs: list[Run]) -> Run:
@@ -258,9 +240,28 @@ print("FIRST", time.perf_counter() - started)
 """
 
 
-def first_result_s(broker: BrokerProcess, log: Log, *, fast: bool) -> float:
+# Spark as it comes, which reads nothing: the least that a first result can take without our help.
+_PLAIN_RESULT = """
+import time
+started = time.perf_counter()
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.master("local[*]").config("spark.ui.enabled", "false").getOrCreate()
+spark.range(10).selectExpr("sum(id)").collect()
+print("FIRST", time.perf_counter() - started)
+"""
+
+
+def first_result_row(broker: BrokerProcess, log: Log, rounds: int, *, fast: bool) -> Row:
+    """Less is better: the ratio is of Spark's time to ours."""
     options = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": log.topic}
     code = _FIRST_RESULT.format(fast=fast, options=options)
+    found = [(seconds_of(code), seconds_of(_PLAIN_RESULT)) for _ in range(rounds)]
+    ours, plain = (min(each) for each in zip(*found, strict=True))
+    name = "first result, warm" if fast else "first result, cold"
+    return Row(name, ours, "s", "plain Spark, no topic", plain, plain / ours, 1.0 if fast else None)
+
+
+def seconds_of(code: str) -> float:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return float(done.stdout.split("FIRST")[1])
 
@@ -352,12 +353,7 @@ def run(*, quick: bool) -> list[Row]:
         small = fill(broker, rows, 100, keys=rows // 5)
         large = fill(broker, rows // 4, 1000, keys=rows // 20)
         table = [beside_confluent(broker, log, rounds) for log in (small, large)]
-        for fast, word in ((False, "cold"), (True, "warm")):
-            took_s = min(first_result_s(broker, large, fast=fast) for _ in range(rounds))
-            table.append(
-                Row(f"first result, {word}", took_s, "s", "wanted", FIRST_RESULT_S,
-                    FIRST_RESULT_S / took_s, 1.0 if fast else None)
-            )  # fmt: skip
+        table += [first_result_row(broker, large, rounds, fast=fast) for fast in (False, True)]
         spark = ledgerstone.spark.session("bench", memory="2g", conf={"spark.log.level": "ERROR"})
         table += spark_rows(spark, broker, small, directory, rounds)
         floor_ms = micro_batches(spark, broker, small, directory)

@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -41,14 +41,24 @@ def _stat(pid: int) -> list[str]:
 
 def tree_cpu_s(root: int) -> float:
     """User and system time of the tree so far, with that of children which ended in it."""
-    total = 0.0
+    return sum(cpu_s_by_process(root).values())
+
+
+def cpu_s_by_process(root: int) -> dict[int, float]:
+    """Of each that lives, with that of children which it waited for."""
+    found: dict[int, float] = {}
     for pid in tree(root):
         with contextlib.suppress(OSError):
-            total += cpu_seconds(pid)
+            found[pid] = cpu_seconds(pid)
         if fields := _stat(pid):
             ticks = int(fields[_CHILDREN_USER]) + int(fields[_CHILDREN_SYSTEM])
-            total += ticks / _TICKS_PER_S
-    return total
+            found[pid] = found.get(pid, 0.0) + ticks / _TICKS_PER_S
+    return found
+
+
+def cpu_s_between(before: Mapping[int, float], after: Mapping[int, float]) -> float:
+    """A process that ended takes nothing back: Spark's daemon waits for no worker."""
+    return sum(used_s - before.get(pid, 0.0) for pid, used_s in after.items())
 
 
 def tree_rss_bytes(root: int) -> int:

@@ -19,8 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import ledgerstone.spark
 from bench.broker_process import BrokerProcess
-from bench.peers.jobs import RESULT
-from bench.peers.processes import tree_cpu_s
+from bench.peers.jobs import DOING, RESULT
+from bench.peers.processes import cpu_s_between, cpu_s_by_process
 from bench.spark import Log, fill, to_noop
 
 OURS: Final = "ledgerstone"
@@ -33,6 +33,7 @@ class Source(NamedTuple):
     bootstrap: str
     log: Log
     directory: Path
+    micro_batches: int = MICRO_BATCHES
 
     def options(self) -> dict[str, str]:
         return {
@@ -45,7 +46,7 @@ class Source(NamedTuple):
         return self.spark.read.format(source).options(**self.options()).load()
 
     def stream(self, source: str) -> DataFrame:
-        limit = str(-(-self.log.rows // MICRO_BATCHES))
+        limit = str(-(-self.log.rows // self.micro_batches))
         reader = self.spark.readStream.format(source).options(**self.options())
         return reader.option("maxOffsetsPerTrigger", limit).load()
 
@@ -72,6 +73,10 @@ def stream_to(sink: str, source: Source, name: str) -> None:
         raise RuntimeError(f"{name} streamed {seen} of {source.log.rows} rows")
 
 
+LONG_STREAMS: Final = ("stream to noop", "stream to Parquet")
+# Of a long stream: as many rows in each as in those of a short one.
+LONG_MICRO_BATCHES: Final = 40
+LONG_ROUNDS: Final = 2
 WORK: Final[dict[str, Callable[[Source, str], None]]] = {
     "batch to noop": batch_to_noop,
     "batch to Parquet": batch_to_parquet,
@@ -82,17 +87,26 @@ WORK: Final[dict[str, Callable[[Source, str], None]]] = {
 
 def timed(work: Callable[[], None]) -> tuple[float, float]:
     """Seconds by the clock, and of CPU here, in the JVM and in its workers."""
-    cpu_s, started = tree_cpu_s(os.getpid()), time.perf_counter()
+    before, started = cpu_s_by_process(os.getpid()), time.perf_counter()
     work()
-    return time.perf_counter() - started, tree_cpu_s(os.getpid()) - cpu_s
+    took_s = time.perf_counter() - started
+    return took_s, cpu_s_between(before, cpu_s_by_process(os.getpid()))
 
 
-def measure(source: Source, names: list[str], rounds: int) -> list[dict[str, Any]]:
+def measure(
+    source: Source,
+    names: list[str],
+    rounds: int,
+    works: dict[str, Callable[[Source, str], None]] = WORK,
+    suffix: str = "",
+) -> list[dict[str, Any]]:
     for name in names:
         if (seen := source.batch(name).count()) != source.log.rows:
             raise RuntimeError(f"{name} read {seen} of {source.log.rows} rows")
     lines = []
-    for label, work in WORK.items():
+    for label, work in works.items():
+        title = f"Spark {label}, {source.log.value_bytes} B{suffix}"
+        print(DOING + title, flush=True)
         for name in names:  # each road is walked once before it is measured
             work(source, name)
         found = []
@@ -102,7 +116,7 @@ def measure(source: Source, names: list[str], rounds: int) -> list[dict[str, Any
             found.append((seconds[OURS], seconds.get(THEIRS)))
         lines.append(
             {
-                "name": f"Spark {label}, {source.log.value_bytes} B",
+                "name": title,
                 "rows": source.log.rows,
                 "bytes": source.log.wire_bytes,
                 "rounds": found,
@@ -127,6 +141,11 @@ def main() -> None:
     for log in logs:
         source = Source(spark, job["bootstrap"], log, Path(job["directory"]))
         lines += measure(source, names, job["rounds"])
+    long = fill(broker, job["long_rows"], 100, keys=job["long_rows"] // 5)
+    source = Source(spark, job["bootstrap"], long, Path(job["directory"]), LONG_MICRO_BATCHES)
+    works = {label: WORK[label] for label in LONG_STREAMS}
+    suffix = f", {LONG_MICRO_BATCHES} micro-batches"
+    lines += measure(source, names, min(job["rounds"], LONG_ROUNDS), works, suffix)
     spark.stop()
     print(RESULT + json.dumps({"spark": pyspark.__version__, "lines": lines}), flush=True)
 

@@ -53,6 +53,18 @@ SETTINGS: Final[Mapping[str, str]] = {
 }
 
 
+def give_jvm(cluster: Cluster) -> None:
+    """As Kafka's own script starts it."""
+    for node in cluster.nodes.values():
+        if isinstance(node, KafkaNode):
+            node.jvm = KAFKA_JVM
+
+
+def pids_of(cluster: Cluster) -> list[int]:
+    running: list[Any] = cluster.running
+    return [each.pid for each in running]
+
+
 class Trio:
     def __init__(self, kind: str, work: Path, jars: KafkaJars | None) -> None:
         self.kind = kind
@@ -68,9 +80,7 @@ class Trio:
             jars=jars,
             kinds=dict.fromkeys((*NODES, FOURTH), kind),
         )
-        for node in self.cluster.nodes.values():
-            if isinstance(node, KafkaNode):
-                node.jvm = KAFKA_JVM
+        give_jvm(self.cluster)
 
     def start(self) -> None:
         self.cluster.format()
@@ -78,18 +88,14 @@ class Trio:
 
     # -- costs --------------------------------------------------------------------------------
 
-    def _pids(self) -> list[int]:
-        found: list[Any] = self.cluster.running
-        return [each.pid for each in found]
-
     @property
     def cpu_s(self) -> float:
-        return sum(tree_cpu_s(each) for each in self._pids())
+        return sum(tree_cpu_s(each) for each in pids_of(self.cluster))
 
     @property
     def pss_bytes(self) -> int:
         """Pages that processes share are counted once in all."""
-        return sum(_pss_bytes(pid) for root in self._pids() for pid in tree(root))
+        return sum(_pss_bytes(pid) for root in pids_of(self.cluster) for pid in tree(root))
 
     # -- topics -------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from bench.peers.jars import Artifacts, pom_of
 from bench.peers.load import Moved, together
 from bench.peers.load_job import values_of
 from bench.peers.measures import Line, Pair, Results
-from bench.peers.processes import tree, tree_cpu_s, tree_rss_bytes
+from bench.peers.processes import cpu_s_between, tree, tree_cpu_s, tree_rss_bytes
 from bench.peers.produce import cases
 from bench.peers.state import Rebuilt, lines_of
 
@@ -49,6 +49,13 @@ def test_cpu_time_of_a_tree_is_at_least_our_own() -> None:
     own = time.process_time()
 
     assert tree_cpu_s(os.getpid()) >= own
+
+
+def test_a_process_that_ended_takes_no_cpu_back() -> None:
+    before = {1: 10.0, 2: 30.0}
+    after = {1: 12.5, 3: 1.0}
+
+    assert cpu_s_between(before, after) == 3.5
 
 
 def test_what_several_did_at_once_lasts_from_the_first_to_the_last() -> None:
