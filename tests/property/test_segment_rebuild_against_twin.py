@@ -131,9 +131,10 @@ def _content(segment: Segment, path: str) -> bytes:
     window_bytes=st.sampled_from([61, 100, 333, 1 << 20]),
     interval_bytes=st.sampled_from([0, 100, 400]),
     index_bytes=st.sampled_from([24, 48, 1 << 20]),
+    compiled_bytes=st.sampled_from([0, 1 << 20]),
 )
 def test_recovery_by_windows_learns_what_batch_by_batch_does(
-    content: bytes, window_bytes: int, interval_bytes: int, index_bytes: int
+    content: bytes, window_bytes: int, interval_bytes: int, index_bytes: int, compiled_bytes: int
 ) -> None:
     config: dict[str, Any] = {
         "index_interval_bytes": interval_bytes,
@@ -145,7 +146,10 @@ def test_recovery_by_windows_learns_what_batch_by_batch_does(
     for header, batch in good_batches(plain, len(content)):
         plain_listener.heard(header, batch)
         plain.account((header,))
-    with mock.patch.object(segment_rebuild, "WINDOW_BYTES", window_bytes):
+    with (
+        mock.patch.object(segment_rebuild, "WINDOW_BYTES", window_bytes),
+        mock.patch.object(segment_rebuild, "_COMPILED_BYTES", compiled_bytes),
+    ):
         cut = quick.recover(quick_listener.heard, now_ms=T0)
 
     assert cut == len(content) - plain.size

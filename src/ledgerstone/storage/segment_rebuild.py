@@ -1,8 +1,9 @@
 """Rebuilds a segment from its log file alone: the good batches and their index entries.
 
-Grade D: reads through a `File`. An unclean start reads gigabytes this way, so one loop checks a
-window of batches, and makes objects only of batches that `OnBatch` needs to see. The rules are
-those of an append, `Segment.account`, which tests use as the reference.
+Grade D: reads through a `File`. An unclean start reads gigabytes this way, so windows of a large
+file go to a kernel, and objects are made only of batches that `OnBatch` needs to see. `_take_plain`
+says what the kernel does, and serves small files, for which no kernel has to be loaded. The rules
+are those of an append, `Segment.account`, which tests use as the reference.
 """
 
 from array import array
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Final, NamedTuple
 
-from ledgerstone.errors import UnsupportedForMessageFormat
+from ledgerstone.errors import KernelBuildFailed, UnsupportedForMessageFormat
 from ledgerstone.fs import File
 from ledgerstone.records.batch import (
     ATTRIBUTES_AT,
@@ -25,14 +26,17 @@ from ledgerstone.records.batch import (
     read_header,
 )
 from ledgerstone.records.crc import crc32c
+from ledgerstone.records.kernels.rebuilding import Rebuilding, Stop
 from ledgerstone.storage.batch_scan import WINDOW_BYTES, refuse_old_format
 from ledgerstone.storage.producer_entry import REMEMBERED_BATCHES
-from ledgerstone.types import INT32_MAX, NO_PRODUCER_ID, NO_TIMESTAMP
+from ledgerstone.types import INT32_MAX, INT64_MAX, NO_PRODUCER_ID, NO_TIMESTAMP
 
 # From a batch header: base offset, length, leader epoch, magic, CRC, attributes, last offset delta,
 # largest timestamp, producer id. The rest is skipped.
 _UNPACK: Final = Struct(">qiibIHi8xqq10x").unpack_from
 _OF_TRANSACTIONS: Final = TRANSACTIONAL_FLAG | CONTROL_FLAG
+# Below it a file is not worth loading the kernels.
+_COMPILED_BYTES: Final = 1 << 20
 # Producers whose last batches are kept back at a time.
 _MOST_HELD: Final = 1000
 
@@ -76,6 +80,7 @@ class SegmentRebuild:
         self._held: dict[int, deque[bytes]] = {}
         # The header of the last batch, while `on_batch` has not seen it either.
         self._untold: bytes | None = None
+        self._compiled: Rebuilding | None = None
 
     @property
     def next_offset(self) -> int:
@@ -97,6 +102,8 @@ class SegmentRebuild:
 
     def _read(self, file: File, end: int) -> None:
         window = bytearray(min(WINDOW_BYTES, end))
+        if _COMPILED_BYTES <= end <= INT32_MAX and self._base_offset <= INT64_MAX - INT32_MAX:
+            self._compiled = self._rebuilding()
         while not self._is_over and self.size + HEADER_SIZE <= end:
             position = self.size
             view = memoryview(window)[: end - position]
@@ -116,8 +123,58 @@ class SegmentRebuild:
             view.release()
             window = bytearray(size)
 
+    def _rebuilding(self) -> Rebuilding:
+        found = Rebuilding(
+            self._base_offset,
+            interval_bytes=self._room.interval_bytes,
+            offset_room=self._room.offset_entries,
+            time_room=self._room.time_entries,
+            is_gapless=self._is_gapless,
+        )
+        self.offset_keys, self.offset_positions = found.offset_keys, found.offset_positions
+        self.time_keys, self.time_offsets = found.time_keys, found.time_offsets
+        return found
+
     def _take(self, view: memoryview) -> None:
         """Takes the whole batches in `view`; stops before bytes it does not understand."""
+        if self._compiled is not None:
+            try:
+                if self._take_compiled(view, self._compiled):
+                    return
+            except KernelBuildFailed:
+                pass
+            self._compiled = None
+        self._take_plain(view)
+
+    def _take_compiled(self, view: memoryview, compiled: Rebuilding) -> bool:
+        """False, and nothing is taken, where the kernel cannot compute CRCs."""
+        compiled.begin(view)
+        stop = compiled.take()
+        if stop is Stop.HAS_NO_CRC:
+            return False
+        while True:
+            for producer_id, at in compiled.produced(REMEMBERED_BATCHES):
+                self._hold(producer_id, bytes(view[at : at + HEADER_SIZE]))
+            if stop is Stop.TO_BE_TOLD:
+                batch = view[compiled.at :]
+                self._tell(batch[: read_header(batch).size])
+                compiled.told()
+            elif stop is not Stop.ROWS_ARE_FULL:
+                break
+            stop = compiled.take()
+        self._is_over = stop is Stop.IS_OVER
+        figures = compiled.figures
+        self.size, self._last_offset = figures.size, figures.last_offset
+        self.first_timestamp = figures.first_timestamp if figures.size else None
+        self.max_timestamp = figures.max_timestamp
+        self.offset_of_max_timestamp = figures.offset_of_max_timestamp
+        self.bytes_since_index_entry = figures.bytes_since_index_entry
+        if compiled.at:
+            last_at = compiled.last_at
+            self._untold = bytes(view[last_at : last_at + HEADER_SIZE]) if last_at >= 0 else None
+        return True
+
+    def _take_plain(self, view: memoryview) -> None:
         base, (interval_bytes, most_offsets, most_times) = self._base_offset, self._room
         previous, leader_epoch, size = self._last_offset, self._leader_epoch, self.size
         highest, since_entry = self.max_timestamp, self.bytes_since_index_entry

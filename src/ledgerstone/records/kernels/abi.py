@@ -18,6 +18,7 @@ from ledgerstone.records.kernels.descriptors import (
     IndexCall,
     LargeGatherCall,
     NumberCall,
+    RebuildCall,
     RewriteCall,
     RollingCall,
     SmallGatherCall,
@@ -50,6 +51,7 @@ SOURCE_MODULES: Final = (
     "newest",
     "crc",
     "checking",
+    "rebuilding",
     "record_rows",
     "cleaning",
     "index_entries",
@@ -98,6 +100,7 @@ KERNELS: Final = (
     _described("rewrite_batches", "rewrite", RewriteCall),
     # buffer, end, rows, capacity, previous_last, end_offset, report
     _spec("check_batches", "checking", "u8* i64 i64* i64 i64 i64 i64*"),
+    _described("rebuild_batches", "rebuilding", RebuildCall),
     # rows, capacity, batch_end, newest, first_offset, bits, latest_offset, actions
     _spec("discard_superseded", "newest", "i64* i64 i64 u64* i64 i64 i64 u8*"),
     _described("map_batches", "cleaning", CleaningCall),

@@ -282,3 +282,23 @@ class IndexCall(Descriptor):
     state: I64s  # `source.index_entries` names the fields
     offset_entries: U8s  # room for one entry a batch
     time_entries: U8s  # the same
+
+
+class RebuildCall(Descriptor):
+    """A window of a segment that is rebuilt from its log file."""
+
+    buffer: U8s
+    end: I64
+    base_offset: I64  # of the segment
+    interval_bytes: I64
+    offset_room: I64  # entries of the whole segment
+    time_room: I64
+    is_gapless: I64
+    rows: I64  # of each kind below, in one call
+    state: I64s  # `source.rebuilding` names the fields
+    offset_keys: I32s
+    offset_positions: I32s
+    time_keys: I64s
+    time_offsets: I32s
+    producer_ids: I64s
+    produced_at: I64s

@@ -12,11 +12,13 @@ from ledgerstone.records.kernels.memory import borrow
 from ledgerstone.types import Buffer
 
 if TYPE_CHECKING:
+    from array import array
+
     import numpy as np
     from numpy.typing import NDArray
 
     # What a field takes: memory for a pointer, else a number.
-    Value = Buffer | NDArray[np.generic] | ctypes.Array[Any] | int
+    Value = Buffer | NDArray[np.generic] | ctypes.Array[Any] | array[Any] | int
 
 # ctypes takes bytes objects for a char pointer, and numbers.
 _C_TYPES: Final = {"i64": ctypes.c_int64, "u64": ctypes.c_uint64}
