@@ -23,7 +23,7 @@ pytestmark = [
 # What runs every kernel against its twin; the others have no machine code of their own.
 KERNEL_TESTS = (
     *("hash", "descriptors", "inspect", "walk", "rewrite", "numbering", "rolling"),
-    *("cleaning", "folding"),
+    *("cleaning", "folding", "rebuilding"),
 )
 # An emulated processor takes some twenty times as long.
 EMULATED_S = 1800
