@@ -26,7 +26,7 @@ from ledgerstone.records.batch import (
     read_header,
 )
 from ledgerstone.records.crc import crc32c
-from ledgerstone.records.kernels.rebuilding import Rebuilding, Stop
+from ledgerstone.records.kernels.rebuilding import Rebuilding, RebuildStop
 from ledgerstone.storage.batch_scan import WINDOW_BYTES, refuse_old_format
 from ledgerstone.storage.producer_entry import REMEMBERED_BATCHES
 from ledgerstone.types import INT32_MAX, INT64_MAX, NO_PRODUCER_ID, NO_TIMESTAMP
@@ -150,19 +150,19 @@ class SegmentRebuild:
         """False, and nothing is taken, where the kernel cannot compute CRCs."""
         compiled.begin(view)
         stop = compiled.take()
-        if stop is Stop.HAS_NO_CRC:
+        if stop is RebuildStop.HAS_NO_CRC:
             return False
         while True:
             for producer_id, at in compiled.produced(REMEMBERED_BATCHES):
                 self._hold(producer_id, bytes(view[at : at + HEADER_SIZE]))
-            if stop is Stop.TO_BE_TOLD:
+            if stop is RebuildStop.TO_BE_TOLD:
                 batch = view[compiled.at :]
                 self._tell(batch[: read_header(batch).size])
                 compiled.told()
-            elif stop is not Stop.ROWS_ARE_FULL:
+            elif stop is not RebuildStop.ROWS_ARE_FULL:
                 break
             stop = compiled.take()
-        self._is_over = stop is Stop.IS_OVER
+        self._is_over = stop is RebuildStop.IS_OVER
         figures = compiled.figures
         self.size, self._last_offset = figures.size, figures.last_offset
         self.first_timestamp = figures.first_timestamp if figures.size else None

@@ -8,7 +8,7 @@ import pytest
 
 from ledgerstone.records.builder import build_batch
 from ledgerstone.records.kernels.descriptors import RebuildCall
-from ledgerstone.records.kernels.rebuilding import Figures, Rebuilding, Stop
+from ledgerstone.records.kernels.rebuilding import Figures, Rebuilding, RebuildStop
 from ledgerstone.records.kernels.source import rebuilding
 from tests.oracles.checked_pointer import CheckedPointer, int32s, int64s
 
@@ -29,11 +29,11 @@ def batch(offset: int, producer_id: int = -1, value: bytes = b"v", epoch: int = 
     )
 
 
-def compiled(window: bytes) -> tuple[list[Stop], Figures, list[list[int]]]:
+def compiled(window: bytes) -> tuple[list[RebuildStop], Figures, list[list[int]]]:
     found = Rebuilding(0, interval_bytes=0, offset_room=99, time_room=99, is_gapless=False)
     found.begin(memoryview(window))
     stops, produced = [found.take()], [at for _, at in found.produced(99)]
-    while stops[-1] is Stop.TO_BE_TOLD:
+    while stops[-1] is RebuildStop.TO_BE_TOLD:
         found.told()
         stops.append(found.take())
         produced += [at for _, at in found.produced(99)]
@@ -41,7 +41,7 @@ def compiled(window: bytes) -> tuple[list[Stop], Figures, list[list[int]]]:
     return stops, found.figures, [keys, times, produced]
 
 
-def uncompiled(window: bytes) -> tuple[list[Stop], Figures, list[list[int]]]:
+def uncompiled(window: bytes) -> tuple[list[RebuildStop], Figures, list[list[int]]]:
     rows = len(window) // 61
     state = int64s([0, -1, -1, 0, -1, -1, 0, 0, -1, NO_EPOCH_YET, 0, 0, -1, 0, 0, 0])
     columns = {name: int32s([0] * rows) for name in ("keys", "positions", "time_offsets")}
@@ -63,12 +63,12 @@ def uncompiled(window: bytes) -> tuple[list[Stop], Figures, list[list[int]]]:
         producer_ids=wide["ids"],
         produced_at=wide["at"],
     )
-    stops: list[Stop] = []
+    stops: list[RebuildStop] = []
     found: list[list[int]] = [[], [], []]
-    while not stops or stops[-1] is Stop.TO_BE_TOLD:
+    while not stops or stops[-1] is RebuildStop.TO_BE_TOLD:
         if stops:
             state[rebuilding.TOLD_AT] = state[rebuilding.AT]
-        stops.append(Stop(rebuilding.rebuild_batches(call)))
+        stops.append(RebuildStop(rebuilding.rebuild_batches(call)))
         offsets, times, produced = state.numbers[13:16]
         found[0] += columns["keys"].numbers[:offsets]
         found[1] += wide["times"].numbers[:times]
@@ -100,7 +100,7 @@ def test_it_stays_in_bounds_and_compiled_answers_the_same(window: bytes) -> None
         assert answer == compiled(each)
         seen.add(answer[0][-1])
 
-    assert seen == {Stop.NEEDS_BYTES, Stop.IS_OVER}
+    assert seen == {RebuildStop.NEEDS_BYTES, RebuildStop.IS_OVER}
 
 
 def test_of_each_producer_the_last_batches_are_named() -> None:
@@ -109,9 +109,9 @@ def test_of_each_producer_the_last_batches_are_named() -> None:
     found = Rebuilding(0, interval_bytes=0, offset_room=99, time_room=99, is_gapless=True)
 
     found.begin(memoryview(window))
-    assert found.take() is Stop.TO_BE_TOLD
+    assert found.take() is RebuildStop.TO_BE_TOLD
     found.told()
-    assert found.take() is Stop.NEEDS_BYTES
+    assert found.take() is RebuildStop.NEEDS_BYTES
 
     last_two = [(7, 16 * size), (8, 17 * size), (7, 18 * size), (8, 19 * size)]
     assert found.produced(2) == last_two
@@ -124,13 +124,13 @@ def test_more_entries_and_producers_than_a_call_has_room_for() -> None:
 
     found.begin(memoryview(window))
     stops, produced = [found.take()], 0
-    while stops[-1] in (Stop.TO_BE_TOLD, Stop.ROWS_ARE_FULL):
-        if stops[-1] is Stop.TO_BE_TOLD:
+    while stops[-1] in (RebuildStop.TO_BE_TOLD, RebuildStop.ROWS_ARE_FULL):
+        if stops[-1] is RebuildStop.TO_BE_TOLD:
             found.told()
         stops.append(found.take())
         produced += len(found.produced(count))
 
-    assert stops.count(Stop.ROWS_ARE_FULL) == 2
+    assert stops.count(RebuildStop.ROWS_ARE_FULL) == 2
     assert produced == count - 1  # the first was told, as its leader epoch is new
     assert found.offset_keys.tolist() == found.time_offsets.tolist() == list(range(1, count))
     assert found.figures.last_offset == count - 1

@@ -25,7 +25,7 @@ _NEW_ROWS: Final = slice(13, 16)
 _NO_EPOCH_YET: Final = -(1 << 40)
 
 
-class Stop(IntEnum):
+class RebuildStop(IntEnum):
     NEEDS_BYTES = 0
     IS_OVER = 1
     TO_BE_TOLD = 2
@@ -98,8 +98,8 @@ class Rebuilding:
         self._call.set(buffer=window, end=len(window))
         self._state[_AT], self._state[_TOLD_AT], self._state[_LAST_AT] = 0, -1, -1
 
-    def take(self) -> Stop:
-        stop = Stop(kernel("rebuild_batches")(self._call))
+    def take(self) -> RebuildStop:
+        stop = RebuildStop(kernel("rebuild_batches")(self._call))
         offsets, times, _ = self._state[_NEW_ROWS]
         self.offset_keys += self._offsets[:offsets]
         self.offset_positions += self._positions[:offsets]
