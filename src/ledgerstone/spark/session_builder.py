@@ -28,6 +28,11 @@ _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateSt
 # As large as what a reader hands on: 65,536 rows of 20 kB would be more than the heap.
 _ARROW_BYTES: Final = 16 << 20
 _RAW_LOCAL_FS: Final = "org.apache.hadoop.fs.local.RawLocalFs"
+_CHECKPOINT_FILES: Final = "spark.sql.streaming.checkpointFileManagerClass"
+# Spark's other one asks Hadoop about links, which starts four processes for each file.
+_BY_RENAME: Final = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
 
 # What the JVM of this process was started with; once it is gone it cannot be asked.
 started_with: dict[str, str] = {}
@@ -50,6 +55,11 @@ class SessionPlan:
     @property
     def is_local(self) -> bool:
         return self.master.startswith("local")
+
+    @property
+    def is_one_jvm(self) -> bool:
+        """Tasks run in the driver's JVM. Not so with `local-cluster[2,1,1024]`."""
+        return self.master.partition("[")[0] == "local"
 
 
 def settings(plan: SessionPlan, archive: ClassArchive | None = None) -> dict[str, str]:
@@ -74,6 +84,9 @@ def settings(plan: SessionPlan, archive: ClassArchive | None = None) -> dict[str
             "spark.driver.bindAddress": LOOPBACK,
             "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2)),
         }
+    if plan.is_one_jvm and not os.environ.get("HADOOP_CONF_DIR"):
+        # With a Hadoop cluster, checkpoints lie on HDFS, which renames over no file this way.
+        ours[_CHECKPOINT_FILES] = _BY_RENAME
     ours["spark.driver.extraJavaOptions"] = " ".join(_java_options(plan, archive))
     return {**ours, **plan.conf}
 
@@ -110,10 +123,24 @@ def start(plan: SessionPlan) -> SparkSession:
             if plan.log_file is not None:
                 _launch(chosen, plan.log_file)
         session = builder.getOrCreate()
+    if plan.is_one_jvm and chosen.get(_CHECKPOINT_FILES) == _BY_RENAME:
+        _write_no_checksums(session)
     gateway = SparkContext._gateway
     if archive is not None and gateway is not None:
         keep_when_ended(archive, gateway.proc)
     return session
+
+
+def _write_no_checksums(session: SparkSession) -> None:
+    """No `.crc` beside files on local disk.
+
+    Crash here: a file that replaces another is renamed first, its `.crc` second; a state with the
+    `.crc` of its predecessor cannot be read."""
+    jvm, context = session._jvm, session._jsc
+    if jvm is not None and context is not None:
+        # Hadoop has no setting for it, and one such object for a JVM.
+        files = jvm.org.apache.hadoop.fs.FileSystem.getLocal(context.hadoopConfiguration())
+        files.setWriteChecksum(False)
 
 
 def _launch(chosen: Mapping[str, str], log_file: Path) -> None:
