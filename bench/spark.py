@@ -105,23 +105,31 @@ def plain_writes(connection: Connection, topic: str) -> WriteOptions:
     )
 
 
-def fill(broker: BrokerProcess, rows: int, value_bytes: int, *, keys: int) -> Log:
-    """A topic of keyed records; one in ten is a tombstone."""
+def fill(
+    broker: BrokerProcess,
+    rows: int,
+    value_bytes: int,
+    *,
+    keys: int,
+    partitions: int = PARTITIONS,
+    chunk_rows: int = CHUNK_ROWS,
+) -> Log:
+    """A topic of keyed records; one in ten is a tombstone. Batches end with each chunk."""
     topic = f"bench-{rows}-{value_bytes}-{keys}"
     connection = connection_to(broker)
     options = plain_writes(connection, topic)
     dice = np.random.default_rng(1)
-    values = dice.integers(0, 256, CHUNK_ROWS * value_bytes, np.uint8)
+    values = dice.integers(0, 256, chunk_rows * value_bytes, np.uint8)
     with Client(connection.bootstrap) as client:
         create_topic(
             client,
-            NewTopic(name=topic, partitions=PARTITIONS, replication_factor=1, configs={}),
+            NewTopic(name=topic, partitions=partitions, replication_factor=1, configs={}),
         )
         producer = BatchProducer(client)
-        for first in range(0, rows, CHUNK_ROWS):
-            count = min(CHUNK_ROWS, rows - first)
+        for first in range(0, rows, chunk_rows):
+            count = min(chunk_rows, rows - first)
             chunk = _chunk(dice.integers(0, keys, count), values, value_bytes, topic)
-            numbers = partitions_by_key(chunk.keys, PARTITIONS)
+            numbers = partitions_by_key(chunk.keys, partitions)
             for batches in built_batches(chunk, topic, numbers, options, producer):
                 producer.send(batches)
         wire_bytes = sum(each.bytes for each in producer.written.values())

@@ -15,8 +15,8 @@ NOTE: Final = (
     "Both read the same topic of four partitions from the same broker, {broker}, in one local "
     "session of Spark with 2 GiB, in turn, after reading it once each. Records have keys of 16 B; "
     "one in ten is a tombstone. A stream takes what there is in four micro-batches, a long one ten "
-    "times as much in forty. Spark's side: {connector}, on Spark {spark}. CPU is of Spark with its "
-    "Python workers."
+    "times as much in forty, one of a topic of 32 partitions some 50 rows of each at a time. "
+    "Spark's side: {connector}, on Spark {spark}. CPU is of Spark with its Python workers."
 )
 
 
@@ -36,6 +36,7 @@ def run(arena: Arena) -> list[Line]:
             "rounds": arena.rounds,
             "rows": {"100": arena.size(1_000_000, 40_000), "1000": arena.size(250_000, 10_000)},
             "long_rows": arena.size(10_000_000, 400_000),
+            "small_rows": arena.size(32_000, 6_400),
         }
         found = run_job([sys.executable, "-m", "bench.peers.spark_job", json.dumps(job)])
         label = "none" if isinstance(connector, str) else connector.label

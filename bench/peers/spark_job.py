@@ -77,6 +77,9 @@ LONG_STREAMS: Final = ("stream to noop", "stream to Parquet")
 # Of a long stream: as many rows in each as in those of a short one.
 LONG_MICRO_BATCHES: Final = 40
 LONG_ROUNDS: Final = 2
+# Of many partitions with few rows each, as a topic has that is not busy.
+SMALL_MICRO_BATCHES: Final = 20
+SMALL_PARTITIONS: Final = 32
 WORK: Final[dict[str, Callable[[Source, str], None]]] = {
     "batch to noop": batch_to_noop,
     "batch to Parquet": batch_to_parquet,
@@ -145,6 +148,18 @@ def main() -> None:
     source = Source(spark, job["bootstrap"], long, Path(job["directory"]), LONG_MICRO_BATCHES)
     works = {label: WORK[label] for label in LONG_STREAMS}
     suffix = f", {LONG_MICRO_BATCHES} micro-batches"
+    lines += measure(source, names, min(job["rounds"], LONG_ROUNDS), works, suffix)
+    rows = job["small_rows"]
+    small = fill(
+        broker,
+        rows,
+        100,
+        keys=rows,
+        partitions=SMALL_PARTITIONS,
+        chunk_rows=rows // SMALL_MICRO_BATCHES,
+    )
+    source = Source(spark, job["bootstrap"], small, Path(job["directory"]), SMALL_MICRO_BATCHES)
+    suffix = f", {SMALL_PARTITIONS} partitions, {SMALL_MICRO_BATCHES} small micro-batches"
     lines += measure(source, names, min(job["rounds"], LONG_ROUNDS), works, suffix)
     spark.stop()
     print(RESULT + json.dumps({"spark": pyspark.__version__, "lines": lines}), flush=True)

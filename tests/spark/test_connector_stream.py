@@ -63,6 +63,31 @@ def test_limits_and_restarts_lose_and_repeat_nothing(
     assert {each.partition: done.offset for each, done in committed.items()} == {0: 12, 1: 12}
 
 
+@pytest.mark.parametrize(("options", "tasks"), [({}, 1), ({"minPartitions": "2"}, 2)])
+def test_small_ranges_share_a_task_unless_tasks_are_asked_for(
+    spark: SparkSession,
+    broker: BrokerProcess,
+    make_topic: MakeTopic,
+    produce: Produce,
+    tmp_path: Path,
+    options: dict[str, str],
+    tasks: int,
+) -> None:
+    topic = make_topic(f"shared-{tasks}", partitions=2)
+    produce(*numbered(topic, 20))
+    seen = Batches()
+    found: list[int] = []
+
+    def each(frame: DataFrame, batch_id: int) -> None:
+        seen(frame, batch_id)
+        found.append(frame.rdd.getNumPartitions())
+
+    run_until_now(stream(spark, broker, topic, **EARLIEST, **options), tmp_path, each)
+
+    assert found == [tasks]
+    assert seen.all == [(p, n) for p in (0, 1) for n in range(10)]
+
+
 @pytest.mark.parametrize(
     ("option", "message"),
     [

@@ -1,15 +1,19 @@
 """Offset ranges for the tasks of one read. Pure.
 
 One task reads one partition, so that its connection reads one log from front to back. Larger ranges
-are split only if the options ask for more tasks, or for smaller ones.
+are split only if the options ask for more tasks, or for smaller ones. Small ranges of a micro-batch
+share a task: a task costs Spark as much as thousands of records.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ledgerstone.dataclasses import dataclass
 from ledgerstone.spark.offsets import Offsets
 from ledgerstone.types import TopicPartition
+
+# Few enough that large records, too, are read in some seconds.
+SHARED_TASK_OFFSETS: Final = 2_000
 
 
 class OffsetRange(NamedTuple):
@@ -48,6 +52,22 @@ def plan(ranges: Iterable[OffsetRange], splits: Splits) -> list[OffsetRange]:
     if splits.min_partitions is not None and len(planned) < splits.min_partitions:
         planned = list(_divide_all(planned, splits.min_partitions))
     return planned
+
+
+def packed(ranges: Iterable[OffsetRange], splits: Splits) -> list[tuple[OffsetRange, ...]]:
+    """The ranges of each task, in order. Options that say how many, or how large, are obeyed."""
+    if splits != Splits():
+        return [(each,) for each in ranges]
+    tasks: list[tuple[OffsetRange, ...]] = []
+    room = 0
+    for each in ranges:
+        if each.size <= room:
+            tasks[-1] += (each,)
+        else:
+            tasks.append((each,))
+            room = SHARED_TASK_OFFSETS
+        room -= each.size
+    return tasks
 
 
 def _divide_all(ranges: list[OffsetRange], wanted: int) -> Iterator[OffsetRange]:

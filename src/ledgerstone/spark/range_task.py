@@ -1,4 +1,4 @@
-"""A task over the wire: a range of offsets of one partition, picklable, no connection. Pure.
+"""A task over the wire: ranges of offsets, picklable, no connection. Pure.
 
 Separate from the reading, because a planner makes tasks and does not need what makes rows.
 """
@@ -16,3 +16,14 @@ class RangeTask(InputPartition):
 
     def __repr__(self) -> str:
         return f"RangeTask({self.wanted})"
+
+
+class SharedTask(InputPartition):
+    """Small ranges, read one after the other."""
+
+    def __init__(self, parts: list[RangeTask]) -> None:
+        super().__init__(None)
+        self.parts = parts
+
+    def __repr__(self) -> str:
+        return f"SharedTask({', '.join(str(part.wanted) for part in self.parts)})"

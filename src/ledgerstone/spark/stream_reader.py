@@ -35,10 +35,10 @@ from ledgerstone.spark.offsets import (
     to_json,
     topic_ids_in,
 )
-from ledgerstone.spark.planning import plan, ranges_between
+from ledgerstone.spark.planning import OffsetRange, packed, plan, ranges_between
 from ledgerstone.spark.positions import offsets_at, partitions_of, resolve, topic_ids_of
 from ledgerstone.spark.progress import publish
-from ledgerstone.spark.range_task import RangeTask
+from ledgerstone.spark.range_task import RangeTask, SharedTask
 from ledgerstone.spark.read_options import ReadOptions
 from ledgerstone.spark.schema import Projection
 from ledgerstone.spark.tombstone_watch import TombstoneWatch
@@ -187,7 +187,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for topic in self._gone_since_planned(ids):
             to_offsets = {each: at for each, at in to_offsets.items() if each.topic != topic}
         ranges = plan(ranges_between(begin, to_offsets), self.options.splits)
-        return [RangeTask(each, ids.get(each.partition.topic)) for each in ranges]
+        return [_task(part, ids) for part in packed(ranges, self.options.splits)]
 
     def _gone_since_planned(self, planned: TopicIds) -> list[str]:
         """Topics that a batch of the checkpoint needs but that no longer exist."""
@@ -239,6 +239,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __getstate__(self) -> dict[str, Any]:
         """For tasks: everything but the connection."""
         return {**self.__dict__, "_client": None}
+
+
+def _task(ranges: tuple[OffsetRange, ...], topic_ids: TopicIds) -> InputPartition:
+    tasks = [RangeTask(each, topic_ids.get(each.partition.topic)) for each in ranges]
+    return tasks[0] if len(tasks) == 1 else SharedTask(tasks)
 
 
 class RefusedStream(DataSourceStreamReader):

@@ -11,7 +11,7 @@ from ledgerstone.spark.fetching import windows
 from ledgerstone.spark.filters import Pruning
 from ledgerstone.spark.gaps import gap_batches
 from ledgerstone.spark.planning import OffsetRange
-from ledgerstone.spark.range_task import RangeTask
+from ledgerstone.spark.range_task import RangeTask, SharedTask
 from ledgerstone.spark.read_options import Connection, RowOptions, Rows
 from ledgerstone.spark.schema import Projection
 from ledgerstone.spark.windows import FetchWindow, ReadFrom, record_batches
@@ -28,6 +28,10 @@ def read_range(
     pruning: Pruning,
     shape: Projection,
 ) -> Iterator[pa.RecordBatch]:
+    if isinstance(task, SharedTask):
+        for part in task.parts:
+            yield from read_range(part, connection, rows, pruning, shape)
+        return
     if not isinstance(task, RangeTask):
         return  # Spark makes one task out of none, and gives it nothing to do.
     client = kept_client(connection)

@@ -5,7 +5,14 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerstone.spark.planning import OffsetRange, Splits, plan, ranges_between
+from ledgerstone.spark.planning import (
+    SHARED_TASK_OFFSETS,
+    OffsetRange,
+    Splits,
+    packed,
+    plan,
+    ranges_between,
+)
 from ledgerstone.types import TopicPartition
 
 _RANGES = st.lists(st.integers(1, 10_000), min_size=1, max_size=6).map(
@@ -53,3 +60,21 @@ def test_there_are_as_many_tasks_as_asked_for_if_there_is_that_much(
     # A share is rounded and no range is split below one offset.
     smallest = min(each.size for each in ranges)
     assert len(tasks) >= min(wanted, len(ranges)) if smallest < wanted else len(tasks) >= wanted
+
+
+@given(_RANGES)
+def test_small_ranges_share_a_task_and_keep_their_order(ranges: list[OffsetRange]) -> None:
+    tasks = packed(ranges, Splits())
+
+    assert [each for task in tasks for each in task] == ranges
+    for task in tasks:
+        assert len(task) == 1 or sum(each.size for each in task) <= SHARED_TASK_OFFSETS
+    for first, second in pairwise(tasks):
+        assert sum(each.size for each in first) + second[0].size > SHARED_TASK_OFFSETS
+
+
+@given(_RANGES, _SPLITS.filter(lambda splits: splits != Splits()))
+def test_ranges_share_no_task_where_options_say_how_many_or_how_large(
+    ranges: list[OffsetRange], splits: Splits
+) -> None:
+    assert packed(ranges, splits) == [(each,) for each in ranges]

@@ -8,7 +8,7 @@ from ledgerstone.spark import tasks
 from ledgerstone.spark.errors import DataLoss
 from ledgerstone.spark.filters import Pruning
 from ledgerstone.spark.planning import OffsetRange
-from ledgerstone.spark.range_task import RangeTask
+from ledgerstone.spark.range_task import RangeTask, SharedTask
 from ledgerstone.spark.read_options import Connection, RowOptions, Rows
 from ledgerstone.spark.schema import projection, schema_of
 from ledgerstone.spark.worker import kept_client
@@ -68,3 +68,11 @@ def test_a_process_keeps_the_client_of_one_cluster() -> None:
 
     assert first is same
     assert first is not other
+
+
+def test_a_shared_task_reads_its_ranges_one_after_the_other(cluster: FakeCluster) -> None:
+    parts = [RangeTask(OffsetRange(P0, 2, 3)), RangeTask(OffsetRange(P0, 0, 1))]
+
+    batches = tasks.read_range(SharedTask(parts), CONNECTION, RowOptions(), Pruning(), SHAPE)
+
+    assert [offset for each in batches for offset in each["offset"].to_pylist()] == [2, 0]
