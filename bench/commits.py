@@ -35,9 +35,9 @@ from ledgerstone.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from ledgerstone.records.kernels import load
-from ledgerstone.server.bootstrap import Surroundings, open_broker
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.effects import Send
+from ledgerstone.server.opening import Surroundings, open_broker
 from ledgerstone.system import OsFilesystem, SystemClock, SystemDice
 
 TOPIC = "bench"

@@ -28,7 +28,6 @@ from ledgerstone.protocol.headers import (
 )
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.pieces import Piece
-from ledgerstone.server.bootstrap import Surroundings, open_broker
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning.parts import PassFailed
 from ledgerstone.server.effects import (
@@ -54,6 +53,7 @@ from ledgerstone.server.effects import (
 from ledgerstone.server.erasing.scans import ScanFailed, ScanResult
 from ledgerstone.server.formatting.plan import FormatOptions, plan_format
 from ledgerstone.server.formatting.writing import write_format
+from ledgerstone.server.opening import Surroundings, open_broker
 from ledgerstone.server.performer import Performer, Synced
 from ledgerstone.server.quorum.snapshot_writing import write_snapshot
 from ledgerstone.server.results import (

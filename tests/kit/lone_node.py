@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 
 from ledgerstone.config.broker import BrokerConfig
-from ledgerstone.server.bootstrap import Surroundings, open_broker
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.formatting.plan import FormatOptions, plan_format
 from ledgerstone.server.formatting.writing import write_format
+from ledgerstone.server.opening import Surroundings, open_broker
 from ledgerstone.sim.clock import VirtualClock
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.filesystem import SimFilesystem

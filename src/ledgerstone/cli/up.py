@@ -187,8 +187,9 @@ async def _serve(
     # A start makes no garbage.
     gc.disable()
     # Imported here: `ledgerstone --help` must not load a broker.
-    from ledgerstone.server.bootstrap import Surroundings, start_broker
+    from ledgerstone.server.bootstrap import start_broker
     from ledgerstone.server.movable_clock import MovableClock
+    from ledgerstone.server.opening import Surroundings
     from ledgerstone.system import OsFilesystem, SystemClock, SystemDice, boot_id
     from ledgerstone.web.access import Access
     from ledgerstone.web.site import PageSite

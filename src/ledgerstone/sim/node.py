@@ -12,10 +12,10 @@ from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import LedgerstoneError
 from ledgerstone.fs import FileSlice
 from ledgerstone.protocol.pieces import Piece
-from ledgerstone.server.bootstrap import Surroundings as BrokerWorld
-from ledgerstone.server.bootstrap import open_broker
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.effects import Dial, Effect
+from ledgerstone.server.opening import Surroundings as BrokerWorld
+from ledgerstone.server.opening import open_broker
 from ledgerstone.server.session import DEFAULT_LISTENER
 from ledgerstone.sim.filesystem import SimFilesystem, SimulatedCrash
 from ledgerstone.sim.network import CLIENT_PORT, Link, Network

@@ -15,7 +15,8 @@ from typing import Final, TypeVar
 
 from ledgerstone.clock import Clock
 from ledgerstone.config.broker import BrokerConfig
-from ledgerstone.server.bootstrap import RunningBroker, Surroundings, start_broker
+from ledgerstone.server.bootstrap import RunningBroker, start_broker
+from ledgerstone.server.opening import Surroundings
 from ledgerstone.server.transport import MakeTransport, PlainTransport
 from ledgerstone.system import SystemDice
 from ledgerstone.testing.disk import ScratchFilesystem

@@ -9,7 +9,8 @@ import pytest
 
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.errors import StartFailed, StartStopped
-from ledgerstone.server.bootstrap import RunningBroker, Surroundings, start_broker
+from ledgerstone.server.bootstrap import RunningBroker, start_broker
+from ledgerstone.server.opening import Surroundings
 from ledgerstone.system import OsFilesystem, SystemClock, SystemDice
 from tests.kit.loopback_cluster import BOTH, LoopbackCluster
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.protocol.messages.metadata_records import ConfigRecord
-from ledgerstone.server.bootstrap import RunningBroker, Surroundings, start_broker
+from ledgerstone.server.bootstrap import RunningBroker, start_broker
+from ledgerstone.server.opening import Surroundings
 from ledgerstone.storage.log_dir_files import MetaProperties, write_meta_properties
 from ledgerstone.system import OsFilesystem, SystemClock, SystemDice
 from ledgerstone.uuid_text import uuid_to_text
