@@ -26,7 +26,8 @@ from ledgerstone.records.batch import (
     write_header,
 )
 from ledgerstone.records.compression import DEFAULT_DECOMPRESSION_LIMIT, compress
-from ledgerstone.records.record import iter_spans, records_payload
+from ledgerstone.records.record import RecordFault, iter_spans, records_payload
+from ledgerstone.records.records_facts import RecordsFacts
 from ledgerstone.records.varint import (
     decode_varint,
     decode_varlong,
@@ -111,6 +112,27 @@ def build_batch(
         record_count=len(parts),
     )
     return seal_batch(header, compress(codec, payload, level))
+
+
+def facts_of(records: Sequence[RecordParts]) -> RecordsFacts:
+    """What an inspection finds in the batch that `build_batch` makes of them, without offsets or
+    a horizon. Nothing is said of near tombstones: these are records of our own."""
+    timestamps = [NO_TIMESTAMP if part[0] is None else part[0] for part in records]
+    latest = max(timestamps)
+    keyless = [index for index, part in enumerate(records) if part[1] is None]
+    return RecordsFacts(
+        status=RecordFault.NONE,
+        fault_index=-1,
+        fault_position=-1,
+        max_timestamp_delta=latest - timestamps[0],
+        max_timestamp_index=timestamps.index(latest),
+        min_timestamp_delta=min(timestamps) - timestamps[0],
+        null_key_count=len(keyless),
+        first_null_key_index=keyless[0] if keyless else -1,
+        sequential=True,
+        tombstone_count=sum(part[2] is None for part in records),
+        last_offset_delta=len(records) - 1,
+    )
 
 
 def seal_batch(header: BatchHeader, payload: Buffer) -> bytearray:

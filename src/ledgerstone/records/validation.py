@@ -97,9 +97,11 @@ def validate_produced(
     origin: Origin = Origin.CLIENT,
     inspect: InspectRecords = inspect_records,
     codecs: Codecs | None = None,
+    facts: RecordsFacts | None = None,
 ) -> ValidatedBatch:
     """`records` must be exactly one batch; it may be part of a receive buffer. The caller keeps
-    `codecs` for further batches."""
+    `codecs` for further batches. Whoever has built the batch hands in `facts`, and no record is
+    looked at."""
     header = _read_only_batch(records)
     _check_header(records, header, rules, origin)
     codecs = codecs or Codecs()
@@ -107,7 +109,8 @@ def validate_produced(
     if header.attributes & CODEC_MASK:
         limit = decompression_limit(rules.max_message_bytes)
         payload = codecs.peek(header.codec, payload, limit=limit)
-    facts = inspect(payload, record_count=header.record_count)
+    if facts is None:
+        facts = inspect(payload, record_count=header.record_count)
     if facts.status:
         _refuse_fault(facts)
     if rules.compacted and facts.null_key_count and not header.is_control:

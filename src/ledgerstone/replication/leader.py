@@ -7,6 +7,7 @@ high watermark. A follower whose progress is not known yet holds it back.
 from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import NotEnoughReplicas, NotLeaderOrFollower, UnknownLeaderEpoch
 from ledgerstone.metadata.image import PartitionImage
+from ledgerstone.records.records_facts import RecordsFacts
 from ledgerstone.records.validation import Origin
 from ledgerstone.replication.isr import InSyncReplicas, IsrChange
 from ledgerstone.storage.log import AppendResult, PartitionLog
@@ -67,7 +68,12 @@ class Leader:
         return self.advance_high_watermark()
 
     def append(
-        self, records: WritableBuffer, acks: int, origin: Origin, terms: TxnTerms | None = None
+        self,
+        records: WritableBuffer,
+        acks: int,
+        origin: Origin,
+        terms: TxnTerms | None = None,
+        facts: RecordsFacts | None = None,
     ) -> AppendResult:
         # The usual case is told without a call, because every produced batch comes here.
         in_sync = len(self.in_sync.committed)
@@ -77,7 +83,7 @@ class Leader:
                 f"it needs {self.effective_min_isr}"
             )
         result = self.log.append_as_leader(
-            records, leader_epoch=self.leader_epoch, origin=origin, terms=terms
+            records, leader_epoch=self.leader_epoch, origin=origin, terms=terms, facts=facts
         )
         self.advance_high_watermark()
         return result

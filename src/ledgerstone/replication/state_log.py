@@ -11,17 +11,21 @@ on records before it, so it waits for them too.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from ledgerstone.records.builder import RecordParts, build_batch
+from ledgerstone.records.builder import RecordParts, build_batch, facts_of
+from ledgerstone.records.records_facts import RecordsFacts
 from ledgerstone.storage.log import AppendResult
 from ledgerstone.types import WritableBuffer
 
 T = TypeVar("T")
 
-# Appends one batch as the log's leader, whole or not at all.
-Append = Callable[[WritableBuffer], AppendResult]
+
+class Append(Protocol):
+    def __call__(self, batch: WritableBuffer, /, *, facts: RecordsFacts | None) -> AppendResult:
+        """As the log's leader, whole or not at all. `facts` are those of the batch's records."""
+        ...
 
 
 class Appended(NamedTuple):
@@ -41,13 +45,17 @@ class StateLog(Generic[T]):
 
     def append(self, records: Sequence[RecordParts], token: T) -> Appended:
         """One batch. What the log refuses raises, and the token is not kept."""
-        return self.append_batch(build_batch(records), token)
+        return self.append_batch(build_batch(records), token, facts=facts_of(records))
 
     def append_batch(
-        self, batch: WritableBuffer, token: T, append: Append | None = None
+        self,
+        batch: WritableBuffer,
+        token: T,
+        append: Append | None = None,
+        facts: RecordsFacts | None = None,
     ) -> Appended:
         """A batch with a producer, or one that is appended in another way than the others."""
-        result = (append or self._append)(batch)
+        result = (append or self._append)(batch, facts=facts)
         self._waiting.append((result.last_offset + 1, token))
         return Appended(result.first_offset, len(batch), result.tombstone_count)
 

@@ -23,7 +23,7 @@ from ledgerstone.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponseMarker,
     WriteTxnMarkersResponseTopic,
 )
-from ledgerstone.records.control import end_txn_marker
+from ledgerstone.records.control import MARKER_FACTS, end_txn_marker
 from ledgerstone.records.validation import Origin
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.effects import Effect
@@ -142,7 +142,9 @@ class PartitionMarkers:
         )
         terms = TxnTerms(transaction_version=marker.transaction_version)
         try:
-            result = partition.append(batch, acks=-1, origin=Origin.COORDINATOR, terms=terms)
+            result = partition.append(
+                batch, acks=-1, origin=Origin.COORDINATOR, terms=terms, facts=MARKER_FACTS
+            )
         except (KafkaError, StorageError, OSError) as error:
             if not isinstance(error, KafkaError) or isinstance(error, LogStorageError):
                 self.turn.log_failed(topic_partition, error)

@@ -36,7 +36,7 @@ from ledgerstone.records.compression import Codecs
 from ledgerstone.records.control import read_control_record
 from ledgerstone.records.kernels import inspect_records
 from ledgerstone.records.record import plain_inspect_records
-from ledgerstone.records.records_facts import NearTombstones
+from ledgerstone.records.records_facts import NearTombstones, RecordsFacts
 from ledgerstone.records.validation import Origin, check_replicated, validate_produced
 from ledgerstone.storage.checkpoints import LeaderEpochCheckpoint
 from ledgerstone.storage.deleted_files import DeletedFiles
@@ -184,8 +184,10 @@ class PartitionLog:
         leader_epoch: int,
         origin: Origin = Origin.CLIENT,
         terms: TxnTerms | None = None,
+        facts: RecordsFacts | None = None,
     ) -> AppendResult:
-        """Validates one batch, gives it its offsets in place and writes it."""
+        """Validates one batch, gives it its offsets in place and writes it. `facts` are those of
+        the records of a batch that was built here."""
         if self.failure is not None:
             self._check_writable()
         now_ms = self.clock.now_ms()
@@ -199,6 +201,7 @@ class PartitionLog:
             origin=origin,
             inspect=inspect,
             codecs=self.codecs,
+            facts=facts,
         )
         header = batch.header
         has_append_time = header.attributes & LOG_APPEND_TIME_FLAG

@@ -1,5 +1,7 @@
 """Tokens of a state log: committed in order, lost together, and never both."""
 
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +20,7 @@ class _Owner:
     def __init__(self) -> None:
         self.partition = Partition(log=World().open(), topic_id=bytes(16), node_id=1)
         self.partition.assume(led_by(1, 0, (1, 2)))
-        self.log = StateLog[str](lambda data: self.partition.append(data, acks=-1))
+        self.log = StateLog[str](partial(self.partition.append, acks=-1))
 
     @property
     def end(self) -> int:
@@ -99,7 +101,7 @@ def test_every_token_leaves_once_in_order_and_only_when_its_records_are_committe
     owner = _Owner()
     ends: dict[int, int] = {}
     left: list[int] = []
-    log = StateLog[int](lambda data: owner.partition.append(data, acks=-1))
+    log = StateLog[int](partial(owner.partition.append, acks=-1))
     for number, step in enumerate(steps):
         if step == "look":
             log.after_pending(number)

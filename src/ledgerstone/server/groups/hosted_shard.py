@@ -15,8 +15,8 @@ from ledgerstone.coordinator.turn import Answer, Now, TurnOutcome, TxnMarker
 from ledgerstone.dataclasses import dataclass, replace
 from ledgerstone.errors import NotLeaderOrFollower
 from ledgerstone.protocol.error_codes import ErrorCode
-from ledgerstone.records.builder import RecordParts, build_batch
-from ledgerstone.records.control import ControlType, end_txn_marker
+from ledgerstone.records.builder import RecordParts, build_batch, facts_of
+from ledgerstone.records.control import MARKER_FACTS, ControlType, end_txn_marker
 from ledgerstone.records.validation import Origin
 from ledgerstone.replication.partition import Partition
 from ledgerstone.replication.replay_reader import replay_batches
@@ -95,7 +95,8 @@ class HostedShard:
             producer_epoch=producer.producer_epoch,
             transactional=True,
         )
-        return self._log.append_batch(batch, waiting, partial(self._append, terms=terms))
+        append = partial(self._append, terms=terms)
+        return self._log.append_batch(batch, waiting, append, facts_of(records))
 
     def _append_marker(self, marker: TxnMarker, waiting: InFlight, now: Now) -> Appended:
         batch = end_txn_marker(
@@ -106,7 +107,8 @@ class HostedShard:
             timestamp=now.wall_ms,
         )
         terms = TxnTerms(transaction_version=marker.transaction_version)
-        return self._log.append_batch(batch, waiting, partial(self._append, terms=terms))
+        append = partial(self._append, terms=terms)
+        return self._log.append_batch(batch, waiting, append, MARKER_FACTS)
 
     def committed(self) -> list[Answer]:
         """Replays what is committed; the answers that may leave."""
