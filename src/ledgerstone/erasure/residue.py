@@ -2,8 +2,9 @@
 
 The broker goes on meanwhile. Files that went are listed; files that came are scanned too; where a
 log file left a directory, its content may have moved into one that was scanned before, so that
-directory is scanned again. A file that grows is scanned up to the size seen first: what came later
-is younger than the scan. Contract: the section "Search and scan" of README.md.
+directory is scanned again. Where a directory with logs is gone, it may have another name by now, so
+all are listed again. A file that grows is scanned up to the size seen first: what came later is
+younger than the scan. Contract: the section "Search and scan" of README.md.
 """
 
 from collections.abc import Callable, Iterable
@@ -81,6 +82,7 @@ class _ResidueScan:
         listed = self._list_all()
         wanted = list(listed)
         moved: list[str] = []
+        gone: list[str] = []
         for _ in range(MAX_ROUNDS):
             for path in wanted:
                 self._scan_file(path, listed[path])
@@ -89,12 +91,13 @@ class _ResidueScan:
                 if path not in listed:
                     self._forget(path)
                     self.vanished[path] = None
-            moved = _without_rest(before, listed)
+            moved, gone = _without_rest(before, listed)
             wanted = [path for path in listed if path not in before or parent_of(path) in moved]
-            if not wanted:
+            if not wanted and not gone:
                 break
-        # What is only new is younger than the scan, and what was moved again may be anywhere.
-        return self._report(moved)
+        # What is only new is younger than the scan, and what was moved again may be anywhere. So
+        # may a directory that was renamed: what was found in it went with its name.
+        return self._report([*moved, *gone])
 
     def _list_all(self) -> dict[str, str]:
         """Path in the report to path on the disk, sorted."""
@@ -226,11 +229,12 @@ class _ResidueScan:
         return tuple(self.names.shown(path) for path in sorted(paths))
 
 
-def _without_rest(before: dict[str, str], now: dict[str, str]) -> list[str]:
-    """The directories that lost a log file and are still there."""
+def _without_rest(before: dict[str, str], now: dict[str, str]) -> tuple[list[str], list[str]]:
+    """The directories that lost a log file: those with files still there, and those without."""
     lost = {parent_of(path): None for path in before if path not in now and _is_log(path)}
     left = {parent_of(path): None for path in now}
-    return sorted(directory for directory in lost if directory in left)
+    moved = sorted(directory for directory in lost if directory in left)
+    return moved, sorted(directory for directory in lost if directory not in left)
 
 
 def _partition_of(path: str) -> PartitionDir | None:
