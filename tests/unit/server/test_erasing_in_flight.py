@@ -2,10 +2,15 @@
 
 Broker 2 is a follower that exists in the metadata alone; `fetched_by` is its progress."""
 
+from collections.abc import Callable
+
 import pytest
 
 from ledgerstone.erasure.erasure import Stage
+from ledgerstone.erasure.host_messages import SearchWord, WorkKind, encoded, search_word_json
+from ledgerstone.erasure.scan_plan import SearchReport
 from ledgerstone.replication.partition import Partition
+from ledgerstone.server.erasing.others import OtherBrokers, Said, Unanswered
 from ledgerstone.types import TopicPartition
 from tests.kit.roles import change_partition, fetched_by
 from tests.unit.server.erasing_kit import KEY, TOPIC, ErasingMachine, base64, machine_with
@@ -135,3 +140,44 @@ def test_secrets_are_not_made_where_another_broker_leads_the_journal() -> None:
     assert machine.page("POST", ERASE, **FIELDS).status == 503
 
     assert not machine.fs.exists(path)
+
+
+class SearchesAtOnce(OtherBrokers):
+    """Broker 2 has found nothing, whatever it is asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[WorkKind] = []
+
+    def ask(
+        self,
+        broker_id: int,
+        kind: WorkKind,
+        on_word: Callable[[Said | Unanswered], None],
+        content: bytes = b"",
+        *,
+        job: int = 0,
+        position: int = 0,
+    ) -> None:
+        self.asked.append(kind)
+        report = SearchReport(spans=(), places=(), is_truncated=False, scanned_bytes=7)
+        result = encoded(search_word_json(SearchWord((), report)))
+        is_begun = kind is WorkKind.START
+        on_word(Said(0, b"{}") if is_begun else Said(len(result), result))
+
+
+def test_search_that_somebody_asked_for_ends_though_the_journal_moves_meanwhile(
+    machine: ErasingMachine,
+) -> None:
+    """Its jobs were forgotten with those of erasures: it was under way for ever."""
+    change_partition(machine, TopicPartition(TOPIC, 0), leader=2, isr=[1, 2], replicas=[1, 2])
+    machine.broker.erasing.jobs.others = there = SearchesAtOnce()
+    begun = machine.call("POST", f"topics/{TOPIC}/where", key=base64(KEY))
+    assert not begun["done"]
+
+    change_partition(machine, JOURNAL, leader=2)
+    machine.clock.advance(seconds=1)
+    machine.settle()
+
+    found = machine.call("GET", f"searches/{begun['search']}")
+    assert (found["done"], found["failure"]) == (True, None)
+    assert there.asked[:2] == [WorkKind.START, WorkKind.RESULT]

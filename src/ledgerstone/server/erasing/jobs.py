@@ -32,6 +32,7 @@ class _Job:
     number: int
     broker_id: int
     on_end: OnEnd
+    is_for_user: bool = False
     data: bytearray = field(default_factory=bytearray)
     due_ms: int | None = None  # when it is asked after next; None: an answer is awaited
     pause_ms: int = _FIRST_PAUSE_MS
@@ -45,9 +46,16 @@ class RemoteJobs:
     _jobs: dict[int, _Job] = field(default_factory=dict)
     _next_number: int = 1
 
-    def start(self, broker_id: int, content: Mapping[str, Any], on_end: OnEnd) -> None:
-        """`on_end` is called once, unless all jobs are forgotten before."""
-        job = _Job(self._next_number, broker_id, on_end)
+    def start(
+        self,
+        broker_id: int,
+        content: Mapping[str, Any],
+        on_end: OnEnd,
+        *,
+        is_for_user: bool = False,
+    ) -> None:
+        """`on_end` is called once, unless the jobs of erasures are forgotten before."""
+        job = _Job(self._next_number, broker_id, on_end, is_for_user)
         self._next_number += 1
         self._jobs[job.number] = job
 
@@ -62,7 +70,9 @@ class RemoteJobs:
         self.others.ask(broker_id, WorkKind.START, begun, encoded(content), job=job.number)
 
     def forget(self) -> None:
-        self._jobs.clear()
+        """Those of erasures. What a user asked for is no business of the journal, and the user
+        waits for its end."""
+        self._jobs = {number: job for number, job in self._jobs.items() if job.is_for_user}
 
     def __len__(self) -> int:
         return len(self._jobs)

@@ -37,11 +37,17 @@ class Gathering:
     """Searches of one topic on several brokers; `merged` once all have ended."""
 
     def __init__(
-        self, work: ErasingWork, topic: str, by_broker: Mapping[int, Sequence[int]]
+        self,
+        work: ErasingWork,
+        topic: str,
+        by_broker: Mapping[int, Sequence[int]],
+        *,
+        is_for_user: bool = False,
     ) -> None:
         self._work = work
         self._topic = topic
         self._by_broker = by_broker
+        self._is_for_user = is_for_user
         self.words: dict[int, SearchWord | ScanFailed] = {}
 
     def start(
@@ -68,7 +74,8 @@ class Gathering:
                 "max_places": max_places,
                 "keys": keys_json(keys),
             }
-            work.jobs.start(broker_id, content, partial(_heard, on_end))
+            heard = partial(_heard, on_end)
+            work.jobs.start(broker_id, content, heard, is_for_user=self._is_for_user)
 
     def report(self) -> SearchReport:
         """Of all that searched, in the order of the brokers."""
@@ -129,7 +136,7 @@ def where(work: ErasingWork, topic: str, keys: KeyPrints) -> SearchTicket:
     ticket = work.tickets.open(topic)
     image = work.image().topics[topic]
     leaders = leaders_to_search(image)
-    gathering = Gathering(work, topic, leaders)
+    gathering = Gathering(work, topic, leaders, is_for_user=True)
 
     def ended(gathered: Gathering) -> None:
         trouble = next(
@@ -159,7 +166,8 @@ def where_on_replicas(work: ErasingWork, topic: str, keys: KeyPrints) -> SearchT
             unseen.append(f"broker {broker_id}: {why}")
         work.tickets.close_replicas(ticket.number, found, unseen, gathered.report())
 
-    Gathering(work, topic, replicas_to_search(work, image)).start(keys, DEFAULT_MAX_PLACES, ended)
+    gathering = Gathering(work, topic, replicas_to_search(work, image), is_for_user=True)
+    gathering.start(keys, DEFAULT_MAX_PLACES, ended)
     return ticket
 
 
