@@ -14,7 +14,7 @@ from ledgerstone.server.erasing.journal import ErasureJournal
 from ledgerstone.server.erasing.scans import ScanFailed
 from ledgerstone.server.http.monitor import readiness, samples
 from ledgerstone.sim.filesystem import SimulatedCrash
-from tests.unit.server.asks import create_topic, exposition
+from tests.unit.server.asks import create_topic, delete_topic, exposition
 from tests.unit.server.erasing_kit import (
     DAY_MS,
     HOUR_MS,
@@ -290,6 +290,26 @@ def test_erasure_that_is_cancelled_between_two_turns_of_a_look_stops_nobody(
 
     assert machine.erasure(ids[0]).stage is Stage.CANCELLED
     assert machine.run(ids[1]).stage is Stage.NOT_FOUND
+
+
+def test_topic_that_is_deleted_between_two_turns_of_a_look_stops_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its search was begun at the end of the look, and the broker died of it."""
+    machine = machine_with(partitions=1)
+    create_topic(machine.connect(), "orders", 1, cleanup_policy="compact")
+    monkeypatch.setattr(sweep, "_TURN_MS", 0)
+    monkeypatch.setattr(sweep, "SLICE", 1)
+    ids = [machine.erase(), machine.erase(topic="orders", after_ms=DAY_MS)]
+
+    machine.tick()
+    delete_topic(machine.connect(), TOPIC)
+    for _ in range(4):
+        machine.tick()
+    monkeypatch.undo()
+
+    assert [machine.run(each).stage for each in ids] == [Stage.NOT_FOUND] * 2
+    assert not machine.broker.erasing.searching
 
 
 # -- alarms ---------------------------------------------------------------------------------------

@@ -172,6 +172,11 @@ def where_on_replicas(work: ErasingWork, topic: str, keys: KeyPrints) -> SearchT
 
 
 def search(work: ErasingWork, topic: str, ids: Sequence[str]) -> None:
+    image = work.image().topics.get(topic)
+    if image is None:
+        # Deleted since the erasures were looked at, which may be some turns ago.
+        work.look_now()
+        return
     ids = ids[:MAX_KEYS]
     erasures = [work.journal.get(each) for each in ids]
     secrets = work.secrets
@@ -180,7 +185,6 @@ def search(work: ErasingWork, topic: str, ids: Sequence[str]) -> None:
     for each in ids:
         work.in_flight[each] = f"a search of {topic} is under way"
     work.searching[topic] = None
-    image = work.image().topics[topic]
     gathering = Gathering(work, topic, replicas_to_search(work, image))
     ended = partial(_searched, work, work.era, image, ids, work.clock.now_ms())
     gathering.start(keys, max(DEFAULT_MAX_PLACES, _PLACES_PER_KEY * len(ids)), ended)
