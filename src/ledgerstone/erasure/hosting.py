@@ -63,8 +63,9 @@ def must_scan(
     return tuple(sorted(each for each in known if each in living or each not in {*lost}))
 
 
-def unknown_replica(node_id: int, why: str) -> PartitionFacts:
-    """Of a broker that did not say how far its replica is: nothing has happened there."""
+def unknown_replica(node_id: int | None, why: str) -> PartitionFacts:
+    """Of a broker that did not say how far its replica is, or of a partition that is offline on the
+    only one: nothing has happened there."""
     return PartitionFacts(
         log_start_offset=0,
         first_dirty_offset=0,

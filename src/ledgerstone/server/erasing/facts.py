@@ -12,6 +12,7 @@ from ledgerstone.clock import Clock
 from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure.erasure import Erasure, Stage, Tombstone
 from ledgerstone.erasure.facts import BlockingTxn, PartitionFacts
+from ledgerstone.erasure.hosting import unknown_replica
 from ledgerstone.erasure.life import REST_MS
 from ledgerstone.fs import join, name_of
 from ledgerstone.records.batch import read_header
@@ -135,12 +136,16 @@ class Look:
         self._leftovers.clear()
 
     def partitions_of(self, erasure: Erasure) -> dict[int, PartitionFacts]:
-        """Of a topic that exists: each partition with a tombstone."""
+        """Of a topic that exists: each partition with a tombstone. One that is offline is not gone,
+        and its tombstone is where it was."""
         found = {}
         for tombstone in erasure.tombstones:
             tp = TopicPartition(erasure.topic, tombstone.partition)
             partition = self.partitions.find(tp)
-            if partition is not None:
+            if partition is None:
+                why = self.partitions.offline.get(tp, "it is being created")
+                found[tombstone.partition] = unknown_replica(None, f"it is not here: {why}")
+            else:
                 found[tombstone.partition] = self.about(partition, about_of(erasure, tombstone))
         return found
 
