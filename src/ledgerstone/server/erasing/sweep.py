@@ -8,6 +8,7 @@ import logging
 from typing import Final
 
 from ledgerstone.dataclasses import dataclass, field
+from ledgerstone.erasure.changes import with_hosts
 from ledgerstone.erasure.erasure import Erasure, Stage
 from ledgerstone.erasure.rounds import Round, make_round
 from ledgerstone.erasure.steps import Step
@@ -101,9 +102,11 @@ class Sweeps:
         now_ms = self.work.clock.now_ms()
         pairs = [look_at(self.work, look, each, now_ms) for each in ids if self._is_open(each)]
         made = make_round(pairs, now_ms=now_ms)
-        if made.advances or made.writes or made.issues:
+        with_disks = self._with_new_disks([erasure for erasure, _ in pairs], made)
+        if made.advances or made.writes or made.issues or with_disks:
             sweep.has_changed = True
-            self.work.keep(receipts.with_statements(self.work, made.advances))
+            advances = receipts.with_statements(self.work, made.advances)
+            self.work.keep([*advances, *with_disks])
             steps.write_tombstones(self.work, made.writes)
             receipts.issue_receipts(self.work, made.issues)
         sweep.pairs += pairs
@@ -121,6 +124,16 @@ class Sweeps:
         if not self.work.is_stale:
             self._schedule(whole, took_ms=sweep.took_ms)
         return not self.work.is_stale
+
+    def _with_new_disks(self, erasures: list[Erasure], made: Round) -> list[Erasure]:
+        """Those to be written down for a disk alone: a broker that comes and goes between two
+        stages may take the key along."""
+        disks, advancing = self.work.disks(), {each.id for each in made.advances}
+        return [
+            noted
+            for each in erasures
+            if each.id not in advancing and (noted := with_hosts(each, disks)) is not each
+        ]
 
     def _is_open(self, erasure_id: str) -> bool:
         return erasure_id in self.work.journal.unfinished
