@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from ledgerstone.erasure.erasure import Erasure, Stage, Tombstone
+from ledgerstone.erasure.erasure import Erasure, ReplicaScan, Stage, Tombstone
 from ledgerstone.erasure.facts import Facts, PartitionFacts
 from ledgerstone.erasure.forecast import forecast
 from ledgerstone.erasure.host_messages import ReplicaWord, TombstoneQuestion
@@ -64,7 +64,7 @@ def facts_of(work: ErasingWork, look: Look, erasure: Erasure) -> Facts:
         sealed = steps.sealed_copies(work, look, erasure)
         in_flight = in_flight or sealed.waits_for
     retention_ms, delay_ms = _delays(work, erasure.topic)
-    scans = work.replica_scans.get(erasure.id, {})
+    scans = _current_scans(work, erasure)
     salt = None if work.secrets is None else work.secrets.salt
     ledgers = partial(_ledger, work, look, erasure)
     seen = work.watch.seen(look, ledgers, erasure, salt, topic_exists=exists)
@@ -74,7 +74,7 @@ def facts_of(work: ErasingWork, look: Look, erasure: Erasure) -> Facts:
         partitions=partitions,
         replicas=replicas,
         search=work.searches.get(erasure.id),
-        scans=[scans[each] for each in sorted(scans)],
+        scans=scans,
         node_ids=_holders(work, erasure, topic if exists else None),
         in_flight=in_flight,
         trouble=(_trouble(work, erasure) if exists else None) or sealed.silent,
@@ -89,6 +89,19 @@ def facts_of(work: ErasingWork, look: Look, erasure: Erasure) -> Facts:
         delete_retention_ms=retention_ms,
         file_delete_delay_ms=delay_ms,
     )
+
+
+def _current_scans(work: ErasingWork, erasure: Erasure) -> list[ReplicaScan]:
+    """The newest of each node. A clean one counts no more once its broker has a disk that it has
+    not seen: that would be waited for for ever. Others are repeated after a rest anyway."""
+    found = []
+    for _, scan in sorted(work.replica_scans.get(erasure.id, {}).items()):
+        registered, proof = work.image().brokers.get(scan.node_id), scan.proof
+        seen = () if proof is None else proof.directory_ids
+        disks = () if registered is None else registered.log_dirs
+        if scan.trouble is not None or all(uuid_to_text(each) in seen for each in disks):
+            found.append(scan)
+    return found
 
 
 def _delays(work: ErasingWork, topic: str) -> tuple[int, int]:
