@@ -168,7 +168,8 @@ def unaccepted_troubles(
 
 
 def to_scan_again(erasure: Erasure, *, now_ms: int) -> Erasure:
-    """Its scan is from before records and names were counted: it cannot be signed."""
+    """Its scan is from before records and names were counted, or a broker that was given up is back
+    and owes one: it cannot be signed."""
     return _moved(replace(erasure, scans=()), Stage.UNLINKED, now_ms)
 
 

@@ -46,7 +46,8 @@ TRANSITIONS: Final[Mapping[Stage, tuple[Stage, ...]]] = {
     Stage.STAMPED: (Stage.REMOVED, Stage.ABANDONED),
     Stage.REMOVED: (Stage.UNLINKED, Stage.ABANDONED),
     Stage.UNLINKED: (Stage.VERIFIED, Stage.ABANDONED),
-    # Back only where the scan was one of an older broker, that did not count all there is to sign.
+    # Back where the scan was one of an older broker, that did not count all there is to sign, and
+    # where a broker that was given up comes back.
     Stage.VERIFIED: (Stage.RECEIPTED, Stage.ABANDONED, Stage.UNLINKED),
     Stage.RECEIPTED: (),
     Stage.CANCELLED: (),
@@ -306,7 +307,8 @@ class Erasure:
         return not TRANSITIONS[self.stage]
 
     def reached_ms(self, stage: Stage) -> int | None:
-        return next((at_ms for each, at_ms in self.stage_times if each is stage), None)
+        """The last time, where it was scanned again: what the scans before said was not enough."""
+        return next((at_ms for each, at_ms in reversed(self.stage_times) if each is stage), None)
 
     @property
     def stage_ms(self) -> int:

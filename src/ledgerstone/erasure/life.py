@@ -319,7 +319,7 @@ def _scan_again(scans: Sequence[ReplicaScan], dirty: dict[int, str | None], now_
 
 
 def _verified(erasure: Erasure, facts: Facts, now_ms: int) -> Step:
-    if any(scan.counts is None for scan in erasure.scans):
+    if any(scan.counts is None for scan in erasure.scans) or _is_one_back(erasure, facts):
         return Advance(changes.to_scan_again(erasure, now_ms=now_ms))
     for each in erasure.evidence:
         if each.outcome is ScanOutcome.RESIDUE:
@@ -328,6 +328,14 @@ def _verified(erasure: Erasure, facts: Facts, now_ms: int) -> Step:
     if not facts.groups_are_known:
         return WaitStep(None, _LOADING)
     return _unless_hindered(facts, _hear_outputs(erasure, now_ms))
+
+
+def _is_one_back(erasure: Erasure, facts: Facts) -> bool:
+    """Whether a broker that was given up is alive, and brings disks that no scan has seen. One that
+    was not part of the cluster before copied only what was scanned."""
+    scanned = {each.node_id for each in erasure.scans}
+    lost = {each.broker_id for each in erasure.lost_brokers}
+    return any(each in lost and each not in scanned for each in facts.node_ids)
 
 
 def _hear_outputs(erasure: Erasure, now_ms: int) -> Step:

@@ -171,6 +171,28 @@ def test_receipt_waits_for_a_disk_that_was_taken_out() -> None:
     assert went_on.erasure.stage is Stage.VERIFIED
 
 
+def test_broker_that_was_given_up_and_comes_back_before_the_receipt_is_scanned() -> None:
+    """While outputs were waited for, nobody looked at what it brought back, and the time at which
+    the others were clean stood for it."""
+    verified = changes.with_lost_broker(
+        at_stage(Stage.VERIFIED), broker_id=3, reason="lost", by="ops", salt=SALT, now_ms=T0
+    )
+    first_ms = verified.stage_ms
+
+    away = next_step(verified, Facts(node_ids=(1,)), now_ms=first_ms + 10)
+    back = next_step(verified, Facts(node_ids=(1, 3)), now_ms=first_ms + 10)
+
+    assert not isinstance(away, Advance)
+    assert isinstance(back, Advance)
+    assert back.erasure.stage is Stage.UNLINKED
+    again = changes.verified(
+        back.erasure, [scan(1), scan(3)], recreated=(), elsewhere=(), now_ms=first_ms + 20
+    )
+    assert again.reached_ms(Stage.VERIFIED) == first_ms + 20
+    # It is scanned now, however long outputs take.
+    assert not isinstance(next_step(again, Facts(node_ids=(1, 3)), now_ms=T0 * 2), Advance)
+
+
 def test_one_broker_without_a_scan_is_scanned() -> None:
     erasure = changes.with_hosts(at_stage(Stage.UNLINKED), DISKS)
     found = Facts(scans=ALL[:2], node_ids=(1, 2, 3))
