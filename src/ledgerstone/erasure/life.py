@@ -48,6 +48,8 @@ REST_MS: Final = 15_000
 # So with a scan that found something; a long one rests longer.
 RESCAN_REST_MS: Final = 60_000
 _RESCAN_SHARE: Final = 10
+# Nor longer than that: the clock may have been set forward during the scan.
+_MAX_RESCAN_REST_MS: Final = 86_400_000
 _SHOWN: Final = 3
 _LOADING: Final = "committed offsets are being loaded: which groups read the topic is not known yet"
 _WHY_HELD: Final = {
@@ -138,7 +140,7 @@ def _searched(erasure: Erasure, facts: Facts, now_ms: int) -> Step:
 
 def _search(facts: Facts, now_ms: int) -> Step:
     last = facts.search
-    if last is not None and now_ms < last.ended_ms + REST_MS:
+    if last is not None and _rests(last.ended_ms, REST_MS, now_ms):
         why = last.trouble or last.unseen
         again = WaitStep(last.ended_ms + REST_MS, f"the search is incomplete: {why}")
         return _unless_hindered(facts, again)
@@ -204,7 +206,7 @@ def _have_compacted(erasure: Erasure, due: Sequence[_Due], now_ms: int) -> Step:
             waits.append(WaitStep(None, f"{name}: a pass is asked for or running"))
         elif about.waits_for is not None:
             waits.append(WaitStep(about.opens_at_ms, f"{name}: {about.waits_for}"))
-        elif tried_ms is not None and tried_ms > since_ms and now_ms < tried_ms + REST_MS:
+        elif tried_ms is not None and tried_ms > since_ms and _rests(tried_ms, REST_MS, now_ms):
             text = f"{name}: the last pass left the tombstone at offset {tombstone.offset}"
             waits.append(WaitStep(tried_ms + REST_MS, text))
         elif about.node_id is None:
@@ -310,8 +312,9 @@ def _scan_again(scans: Sequence[ReplicaScan], dirty: dict[int, str | None], now_
         objection = dirty[scan.node_id]
         if objection is None:
             continue
-        rest_ms = max(RESCAN_REST_MS, _RESCAN_SHARE * (scan.ended_ms - scan.started_ms))
-        if now_ms < scan.ended_ms + rest_ms:
+        took_ms = scan.ended_ms - scan.started_ms
+        rest_ms = min(max(RESCAN_REST_MS, _RESCAN_SHARE * took_ms), _MAX_RESCAN_REST_MS)
+        if _rests(scan.ended_ms, rest_ms, now_ms):
             waits.append(WaitStep(scan.ended_ms + rest_ms, f"node {scan.node_id}: {objection}"))
         else:
             again.append(scan.node_id)
@@ -357,6 +360,11 @@ def _unless_hindered(facts: Facts, step: Step) -> Step:
     if facts.trouble is not None:
         return WaitStep(None, facts.trouble)
     return step
+
+
+def _rests(since_ms: int, rest_ms: int, now_ms: int) -> bool:
+    """What seems to lie ahead was before the wall clock was set back, and has rested."""
+    return since_ms <= now_ms < since_ms + rest_ms
 
 
 def _first_to_end(waits: Sequence[WaitStep]) -> WaitStep:

@@ -239,7 +239,9 @@ class Look:
             if wait_ms > 0:
                 return Obstacle(f"the last pass failed: {trouble.detail}", clock.now_ms() + wait_ms)
         asked_ms, ticket = self.asked.get(tp, (0, None))
-        if ticket is None or ticket.refusal is None or clock.now_ms() >= asked_ms + REST_MS:
+        # Of the future are those from before the clock was set back.
+        is_fresh = asked_ms <= clock.now_ms() < asked_ms + REST_MS
+        if ticket is None or ticket.refusal is None or not is_fresh:
             return None
         return Obstacle(f"no pass: {ticket.refusal}", asked_ms + REST_MS)
 
@@ -277,7 +279,8 @@ class Look:
     def is_aborting(self, txn: BlockingTxn) -> bool:
         """Whether somebody was asked just now to abort it."""
         asked_ms = self.aborting.get(txn)
-        return asked_ms is not None and self.clock.now_ms() < asked_ms + REST_MS
+        now_ms = self.clock.now_ms()
+        return asked_ms is not None and asked_ms <= now_ms < asked_ms + REST_MS
 
     def _too_young(self, log: PartitionLog, offset: int) -> Obstacle | None:
         lag_ms, facts = log.config.min_compaction_lag_ms, self._appraise(log).facts
