@@ -14,7 +14,7 @@ from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.erasure import classify as labels
 from ledgerstone.erasure.classify import NO_ROW, Labels, classify, hits_in_arena
 from ledgerstone.erasure.journal import ERASURES_TOPIC
-from ledgerstone.erasure.log_windows import LogWindow, WindowReader
+from ledgerstone.erasure.log_windows import MAX_BATCH_BYTES, LogWindow, WindowReader
 from ledgerstone.erasure.own_files import MAX_BYTES as MAX_OWN_BYTES
 from ledgerstone.erasure.own_files import (
     NAMES,
@@ -36,8 +36,9 @@ from ledgerstone.erasure.tally import (
     Spread,
     Tally,
 )
+from ledgerstone.errors import KafkaError
 from ledgerstone.fs import File
-from ledgerstone.records.batch import compute_crc
+from ledgerstone.records.batch import HEADER_SIZE, compute_crc, read_header
 from ledgerstone.records.crc import crc32c
 from ledgerstone.records.kernels import Batches, Columns
 from ledgerstone.types import TopicPartition
@@ -64,6 +65,10 @@ class FileScan:
     def run(self, file: File, size_bytes: int) -> None:
         if has_reader(self.name) and size_bytes <= MAX_OWN_BYTES and self._is_own(file, size_bytes):
             return
+        if not self.is_log and self._begins_with_a_batch(file, size_bytes):
+            # Somebody's copy of a log, of nobody knows which life. What its batches unpack to is
+            # not in its bytes.
+            self.is_log, self.topic_partition = True, NOWHERE
         for window in self.reader.windows(file, self.path, size_bytes, is_log=self.is_log):
             self.crc = crc32c(window.view[window.lead : window.end], self.crc)
             self.size_bytes = window.position + window.end - window.lead
@@ -75,6 +80,18 @@ class FileScan:
             self._count_raw(RESIDUE, window, hits.where(hits.position < window.lead))
             for columns in self.reader.pieces(window, self.path):
                 self._look_at(columns, window, hits)
+
+    def _begins_with_a_batch(self, file: File, size_bytes: int) -> bool:
+        """Whole, and with the right code: other files are not taken for logs by chance."""
+        try:
+            header = read_header(file.pread(min(HEADER_SIZE, size_bytes), 0))
+        except KafkaError:
+            return False
+        if header.size > min(size_bytes, MAX_BATCH_BYTES):
+            return False
+        self.reader.before_read(header.size)
+        data = file.pread(header.size, 0)
+        return len(data) == header.size and compute_crc(data, 0, len(data)) == header.crc
 
     def _is_own(self, file: File, size_bytes: int) -> bool:
         """Whether it is what the broker writes; then it has been searched."""

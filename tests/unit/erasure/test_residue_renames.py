@@ -1,8 +1,11 @@
-"""Directories that are renamed or removed while they are scanned for a key."""
+"""Logs under other names: directories renamed under a scan, and copies that somebody made."""
+
+import pytest
 
 from ledgerstone.erasure.residue import MAX_ROUNDS, scan_dirs
 from ledgerstone.erasure.scan_plan import ResiduePlan
 from ledgerstone.fs import join
+from ledgerstone.records.batch import Codec
 from ledgerstone.records.builder import build_batch
 from tests.kit.planted_keys import LOG, LOG_DIR, PARTITION, disk_with, keys_of, put, scanned
 
@@ -65,3 +68,19 @@ def test_directories_that_are_removed_for_good_do_no_harm() -> None:
 
     assert (report.trouble, report.prints[0].records) == (None, 0)
     assert report.vanished == (f"0/{doomed}/{LOG}",)
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+@pytest.mark.parametrize("name", [f"{PARTITION}/{LOG}.bak", "copy"])
+def test_copy_of_a_log_under_a_foreign_name_is_looked_into(name: str, codec: Codec) -> None:
+    """Only its bytes were looked at, and a compressed batch does not show its keys in them."""
+    like = [(1, b"%d" % each + KEY[:9], KEY[9:] + b"%d" % each, ()) for each in range(50)]
+    data = bytes(build_batch([*like, (1, KEY, b"", ())], codec=codec))
+    fs = disk_with({name: data})
+
+    report = scanned(fs, KEY)
+    torn = scanned(disk_with({name: data[:-1] + b"~"}), KEY)
+
+    assert (report.prints[0].residue, report.prints[0].records) == (1, 0)
+    assert report.trouble is None
+    assert (torn.trouble, torn.prints[0].records) == (None, 0)
