@@ -9,8 +9,9 @@ the rows of its own keys, values or groups.
 
 import base64
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
@@ -48,6 +49,7 @@ __all__ = ["MAX_MEASURES", "Aggregate", "GroupTotals", "MeasureKind"]
 MAX_MEASURES: Final = 50
 KEY: Final = "key"
 ROWS: Final = "rows"
+_NO_NUMBERS: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 Record = tuple[bytes, bytes | None]
 
@@ -274,6 +276,9 @@ def measure_column(array: pa.Array, of: Measured) -> pa.Array:
         return pc.if_else(array.is_valid(), pa.scalar(True), pa.scalar(None, pa.bool_()))
     wanted = arrow_type(of.column_type)
     if pa.types.is_temporal(array.type):
+        if pa.types.is_timestamp(array.type) and array.type.tz is not None:
+            # Spark gives them in the zone of the session, where an hour may come twice.
+            array = array.cast(pa.timestamp("us", tz="UTC"))
         distinct = array.dictionary_encode()
         texts = [None if each is None else str(each) for each in distinct.dictionary.to_pylist()]
         return pa.array(texts, pa.string()).take(distinct.indices)
@@ -283,6 +288,11 @@ def measure_column(array: pa.Array, of: Measured) -> pa.Array:
 def _plain(value: Any) -> Any:  # noqa: ANN401 - a cell of any column
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
+    if isinstance(value, float):
+        # A negative zero is zero; what is no number is told in words, as a sum is.
+        return value + 0.0 if math.isfinite(value) else _NO_NUMBERS[str(value)]
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        value = value.astimezone(UTC)
     if isinstance(value, datetime | date | Decimal):
         return str(value)
     return value
