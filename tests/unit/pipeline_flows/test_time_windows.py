@@ -93,6 +93,15 @@ def test_a_state_is_asked_for_a_window_by_the_key_of_its_result(tmp_path: Path) 
     assert found == {"batch": 0, "result": {"n": 1, "most": 5}}
 
 
+def test_windows_shorter_than_a_millisecond_stay_apart(tmp_path: Path) -> None:
+    totals = made(tmp_path, TimeWindows(size="500 microseconds", slide="250 microseconds"))
+
+    totals.apply(0, [Change(b"a", 0, 0, 0, "x", (None, 5), 600)])
+
+    at = "1970-01-01T00:00:00.000"
+    assert sorted(totals.take()) == [f"x@{at}250Z@{at}750Z", f"x@{at}500Z@{at[:-3]}001000Z"]
+
+
 @pytest.mark.parametrize(
     ("size", "slide", "message"),
     [
