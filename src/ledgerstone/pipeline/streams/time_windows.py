@@ -23,6 +23,8 @@ TIME: Final = "time_us"
 NAMES: Final = ("window.start", "window.end")  # in the key of a result
 # Each is a group that a change of a row changes.
 MAX_WINDOWS: Final = 1000
+# Of rows that are in a window each: about a hundred bytes for each, several times over.
+SPREAD_ROWS = 1 << 18
 _MILLISECOND_US: Final = 1000
 _LENGTH: Final = re.compile(r"([0-9]{1,9})\s*([a-z]+?)s?")
 _UNITS_US: Final = {
@@ -52,10 +54,10 @@ class TimeWindows:
             raise PipelineError(
                 f"windows of {self.size} every {self.slide}: rows between them would count nowhere"
             )
-        if -(-size // slide) > MAX_WINDOWS:
+        if self.of_each_row > MAX_WINDOWS:
             raise PipelineError(
                 f"windows of {self.size} every {self.slide}: a row would be in "
-                f"{-(-size // slide)} of them, at most {MAX_WINDOWS} are taken"
+                f"{self.of_each_row} of them, at most {MAX_WINDOWS} are taken"
             )
 
     @property
@@ -65,6 +67,16 @@ class TimeWindows:
     @property
     def slide_us(self) -> int:
         return _length_us(self.slide or self.size)
+
+    @property
+    def of_each_row(self) -> int:
+        """In how many windows a row is, at most."""
+        return -(-self.size_us // self.slide_us)
+
+    @property
+    def rows_at_once(self) -> int:
+        """How many rows to spread in one piece."""
+        return max(SPREAD_ROWS // self.of_each_row, 1)
 
     def __str__(self) -> str:
         return f"windows of {self.size} every {self.slide or self.size} by {self.time}"
@@ -78,7 +90,7 @@ class TimeWindows:
         size, slide = self.size_us, self.slide_us
         places, starts = [], []
         last = times // slide * slide
-        for back in range(-(-size // slide)):
+        for back in range(self.of_each_row):
             start = last - back * slide
             inside = np.flatnonzero(start + size > times)
             places.append(inside)

@@ -10,7 +10,7 @@ the rows of its own keys, values or groups.
 import base64
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
@@ -140,12 +140,23 @@ class GroupTotals:
 
     # -- from keys to deltas -------------------------------------------------------------------
 
-    def deltas(self, before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Table]:
-        """What the groups of changed keys gain and lose: their sums, and their values."""
+    def deltas(self, before: pa.Table, after: pa.Table) -> Iterator[tuple[pa.Table, pa.Table]]:
+        """What the groups of changed keys gain and lose: their sums, and their values. With windows
+        in pieces, for a row may be in a thousand of them; a group can be in several pieces."""
         rows = pa.concat_tables([before, after]).combine_chunks()
         signs = np.r_[-np.ones(before.num_rows, np.int64), np.ones(after.num_rows, np.int64)]
-        if self.windows is not None:
-            rows, signs = self.windows.spread(rows, signs)
+        if self.windows is None:
+            yield self._deltas(rows, signs)
+            return
+        # In order, so that few groups are in more than one piece.
+        order = pc.sort_indices(rows, sort_keys=[(GROUP, "ascending"), (TIME, "ascending")])
+        rows, signs = rows.take(order), signs[order.to_numpy()]
+        at_once = self.windows.rows_at_once
+        for at in range(0, rows.num_rows, at_once):
+            piece = slice(at, at + at_once)
+            yield self._deltas(*self.windows.spread(rows[piece], signs[piece]))
+
+    def _deltas(self, rows: pa.Table, signs: Any) -> tuple[pa.Table, pa.Table]:  # noqa: ANN401
         if not rows.num_rows:
             return self.group_schema.empty_table(), VALUES_SCHEMA.empty_table()
         names = whole(rows.column(GROUP)).dictionary_encode()
