@@ -5,9 +5,11 @@ import math
 from datetime import UTC, datetime
 
 import pyarrow as pa
+import pytest
 
-from ledgerstone.pipeline.streams.measures import Aggregate, MeasureKind, measured
-from ledgerstone.pipeline.streams.totals import group_texts, measure_column
+from ledgerstone.pipeline.errors import PipelineError
+from ledgerstone.pipeline.streams.measures import Aggregate, MeasureKind, check_group, measured
+from ledgerstone.pipeline.streams.totals import GroupTotals, group_texts, measure_column
 
 # In Berlin the hour from two to three comes twice in this night.
 FIRST = datetime(2026, 10, 25, 0, 30, tzinfo=UTC)
@@ -49,3 +51,19 @@ def test_a_group_of_a_time_is_the_same_whatever_the_zone_of_the_session() -> Non
     texts = [group_texts([each], 1)[0].as_py() for each in (there, here)]
 
     assert texts == [json.dumps(["2026-10-25 00:30:00+00:00"])] * 2
+
+
+def test_a_group_by_what_has_parts_is_refused() -> None:
+    for type_name in ("string", "decimal(9,2)", "timestamp_ntz", "double", "void"):
+        check_group("value.c", type_name)
+
+    for type_name in ("struct<a:int>", "array<int>", "map<string,int>", "interval day to second"):
+        with pytest.raises(PipelineError, match="cannot name a group"):
+            check_group("value.c", type_name)
+
+
+def test_two_aggregates_of_one_name_are_refused() -> None:
+    count = measured(Aggregate(name="n", kind=MeasureKind.COUNT), "int")
+
+    with pytest.raises(PipelineError, match="another one of this name"):
+        GroupTotals(by=("g",), measured=(count, count))

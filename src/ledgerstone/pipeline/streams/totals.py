@@ -82,6 +82,10 @@ class GroupTotals:
             raise PipelineError(
                 f"{len(self.measured)} aggregates, from 1 to {MAX_MEASURES} are taken"
             )
+        names = [each.name for each in self.measured]
+        for name in names:
+            if names.count(name) > 1:
+                raise PipelineError(f"aggregate {name}: there is another one of this name")
 
     @property
     def names(self) -> tuple[str, ...]:
