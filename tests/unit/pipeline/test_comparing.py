@@ -102,6 +102,17 @@ def test_key_behind_the_position_is_pending_whatever_the_table_says() -> None:
     assert (found.pending, found.live) == (3, 0)
 
 
+def test_row_of_a_key_whose_latest_record_is_bad_is_not_checked_and_stays() -> None:
+    table = table_of("hard", [Record(0, 0, b"a", b"1", 1), Record(0, 1, b"b", b"1", 1)])
+    latest = [Record(0, 1, b"b", b"1", 1), Record(0, 2, b"a", b"\xff is no text", 2)]
+
+    found, repairs = compared_and_repairs("hard", latest, table, {0: 3})
+
+    assert found.is_equal
+    assert (found.undecodable, found.live, repairs.num_rows) == (1, 1, 0)
+    assert found.partitions[0].is_equal
+
+
 def test_partition_that_was_never_read_is_pending() -> None:
     found = compared("hard", [Record(7, 0, b"a", b"1", 1)], table_of("hard", []), {})
 
