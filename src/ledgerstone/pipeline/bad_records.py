@@ -46,6 +46,11 @@ class BadRecord(NamedTuple):
         return f"{self.topic}-{self.partition} offset {self.offset}: {self.reason}"
 
 
+def judged(changes: pa.Table, unfit: Callable[[pa.Table], Mapping[int, str]]) -> pa.Table:
+    """The changes, of which those that the table cannot hold are bad too."""
+    return pa.concat_tables(sorted_out(changes, unfit))
+
+
 def sorted_out(
     changes: pa.Table, unfit: Callable[[pa.Table], Mapping[int, str]]
 ) -> tuple[pa.Table, pa.Table]:

@@ -47,6 +47,9 @@ def _encoded(array: pa.Array) -> pa.Array:
         array = array.cast(pa.timestamp("us", tz="UTC")).view(pa.int64())
     elif pa.types.is_date32(kind):
         array = array.view(pa.int32())
+    elif pa.types.is_floating(kind):
+        # A negative zero is zero, as in databases, of which some do not keep its sign.
+        array = pc.add(array, 0.0)
     text = array if pa.types.is_binary(kind) else array.cast(pa.string()).cast(pa.binary())
     length = pc.binary_length(text).cast(pa.string()).cast(pa.binary())
     literals = [pa.scalar(each, pa.binary()) for each in (b"v", b":", b"")]

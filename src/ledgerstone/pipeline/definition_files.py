@@ -32,7 +32,10 @@ def load_definition(path: str | Path, environment: Mapping[str, str] | None = No
         raise DefinitionError(str(file), None, cannot_be_read(error)) from error
     if isinstance(content, Pipeline):
         return content
-    filled = _filled(content, os.environ if environment is None else environment, "")
+    try:
+        filled = _filled(content, os.environ if environment is None else environment, "")
+    except RecursionError:
+        raise DefinitionError(str(file), None, "a part of it contains itself") from None
     return define(filled, directory=file.parent)
 
 
@@ -45,6 +48,9 @@ def definitions_in(directory: Path) -> dict[str, str]:
                 found[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest()
             except FileNotFoundError:
                 continue  # It has gone since.
+            except OSError as error:
+                # Whoever starts it is told; the others go on.
+                found[str(path)] = cannot_be_read(error)
     return found
 
 
@@ -65,6 +71,29 @@ def define(content: object, *, directory: Path) -> Pipeline:
     return replace(pipeline, source=source, target=target, work=work)
 
 
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
+    """Refuses a key that comes twice: YAML would take the last and say nothing."""
+
+    def compose_mapping_node(self, anchor: Any) -> Any:  # noqa: ANN401 - as PyYAML has them
+        node = super().compose_mapping_node(anchor)
+        said = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            if (key.tag, key.value) in said:
+                raise yaml.composer.ComposerError(
+                    None, None, f"{key.value} is there twice", key.start_mark
+                )
+            said.add((key.tag, key.value))
+        return node
+
+
+def read_yaml(text: str) -> Any:  # noqa: ANN401 - whatever the text holds
+    """Raises YAMLError or RecursionError."""
+    # A subclass of the safe one.
+    return yaml.load(text, Loader=_Loader)
+
+
 def _content(file: Path) -> Any:  # noqa: ANN401 - whatever the file holds
     if file.suffix == ".py":
         found = runpy.run_path(str(file)).get("pipeline")
@@ -72,7 +101,7 @@ def _content(file: Path) -> Any:  # noqa: ANN401 - whatever the file holds
             raise DefinitionError(str(file), None, "the file has nothing named pipeline")
         return found
     try:
-        return yaml.safe_load(file.read_text(encoding="utf-8"))
+        return read_yaml(file.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise DefinitionError(str(file), None, f"not YAML: {yaml_said(error)}") from error
 

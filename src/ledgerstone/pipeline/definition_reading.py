@@ -30,6 +30,7 @@ DEFAULT_RETENTION_MS: Final = 7 * 86_400_000
 # PostgreSQL truncates longer names, so two of them could become the same.
 MAX_NAME_BYTES: Final = 63
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
+_PLACES: Final = (".", "..")  # as a name: of this directory, and of the one above
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _MAX_TOPICS: Final = 100
 _DURATION: Final = re.compile(r"([0-9]{1,9})(ms|s|m|h|d)")
@@ -72,8 +73,10 @@ def read_definition(content: object, *, read_file: ReadFile) -> Pipeline:
     """`read_file` returns the content of a file that the definition names."""
     top = Section(content, "", _TOP)
     name = top.text("name")
-    if not _NAME.fullmatch(name):
-        raise top.refuse("name", "up to 100 letters, digits, dots, dashes and underscores")
+    if not _NAME.fullmatch(name) or name in _PLACES:
+        raise top.refuse(
+            "name", "up to 100 letters, digits, dots, dashes and underscores; not . or .."
+        )
     on_bad_record = top.one_of("on_bad_record", OnBadRecord, OnBadRecord.FAIL)
     source = _source(top.section("source", _SOURCE), name)
     key, none = read_codec(top, "key", read_file)
@@ -152,7 +155,7 @@ def _topics(section: Section) -> tuple[str, ...]:
 
 
 def _is_topic(name: str) -> bool:
-    return _TOPIC.fullmatch(name) is not None and name not in (".", "..")
+    return _TOPIC.fullmatch(name) is not None and name not in _PLACES
 
 
 def _spark(top: Section) -> dict[str, str]:

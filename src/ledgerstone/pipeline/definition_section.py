@@ -51,6 +51,8 @@ class Section:
             raise self.refuse(name, "is missing")
         if not isinstance(value, str) or not value:
             raise self.refuse(name, "expected text")
+        if "\0" in value:
+            raise self.refuse(name, "contains a zero character")
         return value
 
     def optional_text(self, name: str) -> str | None:

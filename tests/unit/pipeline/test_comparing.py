@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pytest
 
+from ledgerstone.pipeline.canonical import cells_of
 from ledgerstone.pipeline.changes import one_per_key
 from ledgerstone.pipeline.definition import Deletes
 from ledgerstone.pipeline.layout import DELETED, Layout, layout_of
@@ -100,6 +101,26 @@ def test_key_behind_the_position_is_pending_whatever_the_table_says() -> None:
 
     assert found.is_equal
     assert (found.pending, found.live) == (3, 0)
+
+
+def test_row_of_a_key_whose_latest_record_is_bad_is_not_checked_and_stays() -> None:
+    table = table_of("hard", [Record(0, 0, b"a", b"1", 1), Record(0, 1, b"b", b"1", 1)])
+    latest = [Record(0, 1, b"b", b"1", 1), Record(0, 2, b"a", b"\xff is no text", 2)]
+
+    found, repairs = compared_and_repairs("hard", latest, table, {0: 3})
+
+    assert found.is_equal
+    assert (found.undecodable, found.live, repairs.num_rows) == (1, 1, 0)
+    assert found.partitions[0].is_equal
+
+
+def test_a_negative_zero_is_the_same_cell_as_zero() -> None:
+    floats = pa.table({"x": [0.0, -0.0, -1.5], "y": [1, 1, 1]})
+
+    one, other, less = cells_of(floats, ["x", "y"]).to_pylist()
+
+    assert one == other == b"v1:0v1:1"
+    assert less == b"v4:-1.5v1:1"
 
 
 def test_partition_that_was_never_read_is_pending() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from ledgerstone.pipeline.column_types import ColumnType
 from ledgerstone.pipeline.definition import Deletes, Format, TargetType
-from ledgerstone.pipeline.definition_files import define, load_definition
+from ledgerstone.pipeline.definition_files import define, definitions_in, load_definition, read_yaml
 from ledgerstone.pipeline.errors import DefinitionError
 from ledgerstone.pipeline.explaining import explain
 from ledgerstone.pipeline.sources.source_files import load_source
@@ -126,6 +126,11 @@ def test_python_definition_is_a_mapping_named_pipeline(tmp_path: Path) -> None:
         ({"table__retention": "1d"}, "is for delta and iceberg"),
         ({"table": {"type": "iceberg", "path": "t", "catalog": "x"}}, "table.catalog: 'x'"),
         ({"table": {"type": "sql", "path": "t"}}, "table.path: 't': unknown key"),
+        ({"name": ".."}, "^name: '..': up to 100 letters"),
+        ({"name": "."}, "^name: '.': up to 100 letters"),
+        ({"work": "a\0b"}, "^work: .*: contains a zero character"),
+        ({"table__path": "a\0b"}, "^table.path: .*: contains a zero character"),
+        ({"value": {"format": "avro", "schema": "a\0b"}}, "^value.schema: .*zero character"),
         ({"name": "sqlite-people"}, "table.name: 'sqlite_people': SQLite reserves names"),
         (
             {"table": {"type": "sql", "connection": "sqlite:///t", "name": "SQLite_t"}},
@@ -160,6 +165,7 @@ def test_missing_variable_is_named(tmp_path: Path) -> None:
         (None, "cannot be read: No such file or directory"),
         ("name: [1\nsource: 2", "not YAML: line 2, column 7: while parsing a flow sequence, "),
         ("name: \tx: y", "not YAML: line 1, column 7"),
+        ("name: a\nwork: w\nname: b", "not YAML: line 3, column 1: name is there twice"),
     ],
 )
 def test_file_that_cannot_be_read_is_one_line(
@@ -174,6 +180,39 @@ def test_file_that_cannot_be_read_is_one_line(
             load(file)
         assert str(refused.value).startswith(f"{file}: {message}")
         assert "\n" not in str(refused.value)
+
+
+def test_a_definition_that_contains_itself_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "people.yaml"
+    file.write_text("name: &it [*it]", encoding="utf-8")
+
+    with pytest.raises(DefinitionError, match="contains itself"):
+        load_definition(file)
+
+
+def test_keys_that_are_merged_may_be_replaced() -> None:
+    found = read_yaml("a: &a {x: 1, y: 2}\nb: &b {<<: *a, x: 3}\nc: {<<: *b, y: 4}")
+
+    assert found == {"a": {"x": 1, "y": 2}, "b": {"x": 3, "y": 2}, "c": {"x": 3, "y": 4}}
+
+
+def test_a_file_that_may_not_be_read_does_not_hide_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.yaml", "b.yaml"):
+        (tmp_path / name).write_text("name: x", encoding="utf-8")
+    read_bytes = Path.read_bytes
+
+    def refused(path: Path) -> bytes:
+        if path.name == "a.yaml":
+            raise PermissionError(13, "Permission denied")
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", refused)
+
+    found = definitions_in(tmp_path)
+
+    assert [Path(each).name for each in found] == ["a.yaml", "b.yaml"]
 
 
 def test_columns_come_from_the_avro_schema(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from ledgerstone.pipeline.streams.state_query import state_get
 from ledgerstone.pipeline.streams.state_store import StateStore, StateVersion
 from ledgerstone.pipeline.tables import leaves
 from ledgerstone.pipeline.tables.target import InProcess
+from tests.kit.aggregates import Killed
 from tests.kit.micro_batches import HeldRows
 from tests.kit.sized import examples
 
@@ -38,9 +39,12 @@ class Joined:
         self.store = StateStore(str(work))
         self.state = JoinState(self.store, InProcess(), how=how, by_foreign_key=by_foreign_key)
         self.told: list[tuple[str, tuple[str | None, str | None] | None]] = []
+        self.dies = False
         self.state.open("d", ("to", "id"), self.tell)
 
     def tell(self, store: StateStore, version: StateVersion) -> None:
+        if self.dies:
+            raise Killed
         for path in version.outbox:
             for row in pq.read_table(Path(store.area.root) / path).to_pylist():
                 left, right = (
@@ -116,6 +120,21 @@ def test_a_row_that_moves_to_another_right_row_is_told_once(tmp_path: Path) -> N
 
     assert moved == {"o": ("c2:x", "bob")}
     assert joined.take() == {"o": None}
+
+
+def test_an_erased_row_that_was_not_told_yet_is_told_as_gone_only(tmp_path: Path) -> None:
+    joined = Joined(tmp_path, how="inner")
+    joined.dies = True
+    rows = [
+        Side(at, key, at, f"{key}{at}") for key in ("someone@example.com", "b") for at in (0, 1)
+    ]
+    with pytest.raises(Killed):
+        joined.apply(0, rows)
+
+    purge_state(str(tmp_path), b"someone@example.com")
+
+    # Files are told side by side: were both there, the older one could come last.
+    assert Joined(tmp_path, how="inner").take() == {"someone@example.com": None, "b": ("b0", "b1")}
 
 
 def test_no_byte_of_a_deleted_key_is_left_in_the_state(tmp_path: Path) -> None:

@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledgerstone.pipeline.errors import PipelineError
+from ledgerstone.pipeline.streams import time_windows
 from ledgerstone.pipeline.streams.measures import Aggregate, MeasureKind
 from ledgerstone.pipeline.streams.state_query import state_get
 from ledgerstone.pipeline.streams.time_windows import TimeWindows
@@ -93,6 +95,36 @@ def test_a_state_is_asked_for_a_window_by_the_key_of_its_result(tmp_path: Path) 
     assert found == {"batch": 0, "result": {"n": 1, "most": 5}}
 
 
+def test_a_task_never_holds_all_rows_in_all_of_their_windows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    spread = TimeWindows.spread
+
+    def seen(windows: TimeWindows, rows: pa.Table, signs: Any) -> tuple[pa.Table, Any]:
+        found = spread(windows, rows, signs)
+        sizes.append(found[0].num_rows)
+        return found
+
+    monkeypatch.setattr(TimeWindows, "spread", seen)
+    totals = made(tmp_path, TimeWindows(size="1000 minutes", slide="1 minute"))
+
+    totals.apply(0, [row(f"k{number}", number, 5000, number) for number in range(300)])
+
+    assert sum(sizes) == 300_000
+    assert max(sizes) <= 1 << 18
+    assert list(totals.take().values()) == [{"n": 300, "most": 299}] * 1000
+
+
+def test_windows_shorter_than_a_millisecond_stay_apart(tmp_path: Path) -> None:
+    totals = made(tmp_path, TimeWindows(size="500 microseconds", slide="250 microseconds"))
+
+    totals.apply(0, [Change(b"a", 0, 0, 0, "x", (None, 5), 600)])
+
+    at = "1970-01-01T00:00:00.000"
+    assert sorted(totals.take()) == [f"x@{at}250Z@{at}750Z", f"x@{at}500Z@{at[:-3]}001000Z"]
+
+
 @pytest.mark.parametrize(
     ("size", "slide", "message"),
     [
@@ -132,6 +164,7 @@ def test_windows_hold_what_the_folded_table_holds(
     results: dict[str, Any] = {}
     with pytest.MonkeyPatch.context() as small:
         small.setattr(leaves, "LEAF_ROWS", 1)
+        small.setattr(time_windows, "SPREAD_ROWS", 3)
         totals = made(tmp_path_factory.mktemp("windows"), windows)
         for first in range(0, len(changes), size):
             rows = []

@@ -9,7 +9,7 @@ from typing import Any, Final
 import yaml
 
 from ledgerstone.dataclasses import replace
-from ledgerstone.pipeline.definition_files import cannot_be_read, yaml_said
+from ledgerstone.pipeline.definition_files import cannot_be_read, read_yaml, yaml_said
 from ledgerstone.pipeline.errors import DefinitionError
 from ledgerstone.pipeline.sources.source_definition import (
     SourceDefinition,
@@ -23,7 +23,7 @@ _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 def load_source(path: str | Path, environment: Mapping[str, str] | None = None) -> SourceDefinition:
     file = Path(path)
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        content = read_yaml(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise DefinitionError(str(file), None, cannot_be_read(error)) from error
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:

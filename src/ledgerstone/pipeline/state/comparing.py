@@ -94,6 +94,8 @@ def compare(
     current = _current(rows, layout)
     # A row of a pending key may be old, new or missing: all of that is right for now.
     current = current.filter(_not_among(current, pending, layout))
+    # A record that is bad leaves the row of its key as it was; what was before it is not known.
+    current = current.filter(_not_among(current, bad, layout))
     live = due.filter(pc.invert(due.column(DELETED)))
     missing = live.filter(_not_among(live, current, layout))
     extra = current.filter(_not_among(current, live, layout))

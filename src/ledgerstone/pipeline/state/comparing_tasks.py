@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ledgerstone.dataclasses import dataclass
+from ledgerstone.pipeline.bad_records import judged
 from ledgerstone.pipeline.changes import changes_decoder
 from ledgerstone.pipeline.definition import Pipeline
 from ledgerstone.pipeline.layout import DELETED, TOPIC, Layout, layout_of
@@ -67,6 +68,7 @@ class TopicRange(NamedTuple):
     task: RangeTask
     connection: Connection
     rows: RowOptions
+    stage: BatchStage  # which knows what the table cannot hold
 
     @property
     def is_topic(self) -> bool:
@@ -76,7 +78,8 @@ class TopicRange(NamedTuple):
         to_changes = changes_decoder(self.pipeline, registered_schema)
         schema = layout_of(self.pipeline).change_schema
         for batch in read_range(self.task, self.connection, self.rows, Pruning(), RECORD_SHAPE):
-            yield pa.Table.from_batches([to_changes(batch)], schema)
+            changes = pa.Table.from_batches([to_changes(batch)], schema)
+            yield judged(changes, self.stage.unfit)
 
 
 class TableRows(NamedTuple):

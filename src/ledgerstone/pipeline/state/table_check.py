@@ -60,7 +60,8 @@ class TableCheck:
             check_followed(self._pipeline, self._target, topic_now(client, source.topic))
             # Positions first: what is applied while the topic is read is pending, not wrong.
             self._positions: Positions = self._target.positions()
-            sides = [*self._table_sides(), *_topic_sides(client, self._pipeline)]
+            stage = self._target.stage(Incoming(0, 0))
+            sides = [*self._table_sides(), *_topic_sides(client, self._pipeline, stage)]
         give = SplitByKey(layout=self._layout)
         self._exchange: Exchange = self._executors.exchange(give, sides, PARTS)
 
@@ -118,7 +119,7 @@ class TableCheck:
         return [each for each in outcomes if isinstance(each, Compared)]
 
 
-def _topic_sides(client: Client, pipeline: Pipeline) -> list[Side]:
+def _topic_sides(client: Client, pipeline: Pipeline, stage: BatchStage) -> list[Side]:
     """A task for each partition that has records: the latest of each key, tombstones too."""
     options = {**common_options(pipeline.source), "fold": "latest", "startingOffsets": "earliest"}
     read = read_options(options, streaming=True)
@@ -128,6 +129,6 @@ def _topic_sides(client: Client, pipeline: Pipeline) -> list[Side]:
     begin, end = (offsets_at(client, partitions, at, isolation) for at in (EARLIEST, LATEST))
     topic_id = topic_ids_of(client, end).get(topic)
     return [
-        TopicRange(pipeline, RangeTask(each, topic_id), read.connection, read.rows)
+        TopicRange(pipeline, RangeTask(each, topic_id), read.connection, read.rows, stage)
         for each in ranges_between(begin, end)
     ]

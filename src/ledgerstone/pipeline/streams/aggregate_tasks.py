@@ -127,9 +127,9 @@ def merge_keys(job: KeysJob) -> KeysDone:
             table.filter(pc.is_in(table.column(columns.KEY), value_set=changed))
             for table in (held, rows)
         )
-        gained, counted = job.totals.deltas(before, after)
-        sums.add(gained, hashes_of(gained, GROUP))
-        values.add(counted, hashes_of(counted, *VALUE_ID))
+        for gained, counted in job.totals.deltas(before, after):
+            sums.add(gained, hashes_of(gained, GROUP))
+            values.add(counted, hashes_of(counted, *VALUE_ID))
         return rows
 
     swapped = rewritten(

@@ -14,7 +14,7 @@ from ledgerstone.dataclasses import dataclass
 from ledgerstone.pipeline.executors import SparkExecutors
 from ledgerstone.pipeline.streams.aggregate_state import AggregateState
 from ledgerstone.pipeline.streams.frames import Topic, identity_of, ktable_changes, limited
-from ledgerstone.pipeline.streams.measures import Aggregate, measured
+from ledgerstone.pipeline.streams.measures import Aggregate, check_group, measured
 from ledgerstone.pipeline.streams.micro_batches import following
 from ledgerstone.pipeline.streams.outbox import teller
 from ledgerstone.pipeline.streams.state_store import StateStore
@@ -51,8 +51,10 @@ def aggregate_table(
 
 
 def totals_of(grouped: GroupedTable, changes: DataFrame) -> GroupTotals:
-    """By the types that Spark finds; refuses columns that cannot be added up."""
+    """By the types that Spark finds; refuses columns that cannot be added up, or grouped by."""
     types = {field.name: field.dataType.simpleString() for field in changes.schema.fields}
+    for at, by in enumerate(grouped.by):
+        check_group(by, types[f"g{at}"])
     found = [measured(each, types[f"m{at}"]) for at, each in enumerate(grouped.aggregates)]
     return GroupTotals(by=grouped.by, measured=tuple(found), windows=grouped.windows)
 

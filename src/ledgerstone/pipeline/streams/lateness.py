@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
 
+from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.status import held, read_json, write_json
 from ledgerstone.pipeline.streams.frames import Topic, part_of, stream_of, trigger_of
 
@@ -39,6 +40,13 @@ def route_late(
     """`watermark` is as in `kstream`, "10 minutes". Late records go to `to` with their key, value
     and time; without it they are only counted."""
     Path(work).mkdir(parents=True, exist_ok=True)
+    checkpoint = Path(work) / "checkpoint"
+    if late_status(work)["batch"] >= 0 and not checkpoint.exists():
+        # Its batches would have the numbers of those that were counted, and be left out.
+        raise PipelineError(
+            f"{work} has counted records and has no checkpoint, so what was read is not known. "
+            "Delete it to start over"
+        )
 
     def each_batch(batch: DataFrame, batch_id: int) -> None:
         with held(Path(work)):
@@ -72,7 +80,7 @@ def route_late(
     return (
         stream_of(spark, source)
         .writeStream.foreachBatch(each_batch)
-        .option("checkpointLocation", str(Path(work) / "checkpoint"))
+        .option("checkpointLocation", str(checkpoint))
         .trigger(**trigger_of(once=once))
         .start()
     )

@@ -91,6 +91,7 @@ _TYPES: Final = {
     "boolean": Measure.BOOLEAN,
     "decimal": Measure.DECIMAL,
 }
+_NOTHING: Final = "void"  # of NULL alone
 _COLUMNS: Final = {
     Measure.WHOLE: ColumnType.INT64,
     Measure.FLOAT: ColumnType.FLOAT64,
@@ -126,6 +127,14 @@ def measured(aggregate: Aggregate, type_name: str) -> Measured:
     return Measured(
         name=name, kind=kind, measure=found, scale=decimal.scale, precision=decimal.precision
     )
+
+
+def check_group(by: str, type_name: str) -> None:
+    """Raises PipelineError where values of a type, in Spark's word for it, cannot name a group."""
+    if type_name != _NOTHING and type_name.partition("(")[0] not in _TYPES:
+        raise PipelineError(
+            f"by {by}: {type_name} cannot name a group. CAST it, or name a field of it"
+        )
 
 
 def added_up(of: Measured, count: int, total: ExactSum) -> Any:  # noqa: ANN401 - of any type

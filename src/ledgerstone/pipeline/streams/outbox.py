@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ledgerstone.dataclasses import replace
@@ -18,7 +19,7 @@ from ledgerstone.errors import LedgerstoneError
 from ledgerstone.pipeline.status import held
 from ledgerstone.pipeline.streams.frames import Topic
 from ledgerstone.pipeline.streams.state_store import Merged, StateStore, StateVersion
-from ledgerstone.pipeline.streams.state_tables import RECORDS
+from ledgerstone.pipeline.streams.state_tables import RECORDS, write_outbox
 from ledgerstone.pipeline.tables.file_area import FileArea
 from ledgerstone.pipeline.tables.target import Executors
 from ledgerstone.spark.decision import WriteId
@@ -65,9 +66,30 @@ def retract(store: StateStore, merge: Callable[[StateVersion], Merged]) -> None:
     old = store.read()
     version = old.after(merge(old))
     # A new number: an earlier run may have told what is in the outbox under the old one.
-    version = replace(version, outbox=(*old.outbox, *version.outbox), telling=old.telling + 1)
+    left = _not_replaced(store.area, old.outbox, version.outbox)
+    version = replace(version, outbox=(*left, *version.outbox), telling=old.telling + 1)
     store.commit(version)
     store.tidy(version)
+
+
+def _not_replaced(area: FileArea, old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
+    """What is still to be told of the old results. Files are told side by side, so an older result
+    of the same key could come last, and an erased row would be in the topic for good."""
+    keys = pa.concat_tables([_results(area, path).select(["key"]) for path in new]) if new else None
+    if keys is None:
+        return old
+    left: list[str] = []
+    for path in old:
+        rows = _results(area, path)
+        is_replaced = pc.is_in(rows.column("key"), value_set=keys.column("key"))
+        kept = rows.filter(pc.invert(is_replaced))
+        name = path if kept.num_rows == rows.num_rows else write_outbox(area, kept)
+        left += [] if name is None else [name]
+    return tuple(left)
+
+
+def _results(area: FileArea, path: str) -> pa.Table:
+    return pq.read_table(pa.BufferReader(area.read(path)))
 
 
 class TellJob(NamedTuple):
@@ -118,6 +140,5 @@ def _told_here(jobs: list[TellJob], executors: Executors) -> list[TaskWritten]:
 
 
 def tell_file(job: TellJob) -> TaskWritten:
-    content = pa.BufferReader(job.area.read(job.path))
-    rows = pq.read_table(content, columns=RECORDS.names).cast(RECORDS)
+    rows = _results(job.area, job.path).select(RECORDS.names).cast(RECORDS)
     return write_rows(iter(rows.to_batches()), job.options, _COLUMNS, job.task)

@@ -7,7 +7,7 @@ its new ones, and a deleted one leaves all of them. No window is ever closed.
 """
 
 import re
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -23,10 +23,13 @@ TIME: Final = "time_us"
 NAMES: Final = ("window.start", "window.end")  # in the key of a result
 # Each is a group that a change of a row changes.
 MAX_WINDOWS: Final = 1000
+# Of rows that are in a window each: about a hundred bytes for each, several times over.
+SPREAD_ROWS = 1 << 18
+_MILLISECOND_US: Final = 1000
 _LENGTH: Final = re.compile(r"([0-9]{1,9})\s*([a-z]+?)s?")
 _UNITS_US: Final = {
     "microsecond": 1,
-    "millisecond": 1000,
+    "millisecond": _MILLISECOND_US,
     "second": 1_000_000,
     "minute": 60 * 1_000_000,
     "hour": 3600 * 1_000_000,
@@ -51,10 +54,10 @@ class TimeWindows:
             raise PipelineError(
                 f"windows of {self.size} every {self.slide}: rows between them would count nowhere"
             )
-        if -(-size // slide) > MAX_WINDOWS:
+        if self.of_each_row > MAX_WINDOWS:
             raise PipelineError(
                 f"windows of {self.size} every {self.slide}: a row would be in "
-                f"{-(-size // slide)} of them, at most {MAX_WINDOWS} are taken"
+                f"{self.of_each_row} of them, at most {MAX_WINDOWS} are taken"
             )
 
     @property
@@ -64,6 +67,16 @@ class TimeWindows:
     @property
     def slide_us(self) -> int:
         return _length_us(self.slide or self.size)
+
+    @property
+    def of_each_row(self) -> int:
+        """In how many windows a row is, at most."""
+        return -(-self.size_us // self.slide_us)
+
+    @property
+    def rows_at_once(self) -> int:
+        """How many rows to spread in one piece."""
+        return max(SPREAD_ROWS // self.of_each_row, 1)
 
     def __str__(self) -> str:
         return f"windows of {self.size} every {self.slide or self.size} by {self.time}"
@@ -77,16 +90,26 @@ class TimeWindows:
         size, slide = self.size_us, self.slide_us
         places, starts = [], []
         last = times // slide * slide
-        for back in range(-(-size // slide)):
+        for back in range(self.of_each_row):
             start = last - back * slide
             inside = np.flatnonzero(start + size > times)
             places.append(inside)
             starts.append(start[inside])
         place = np.concatenate(places)
         spread = rows.take(pa.array(place))
-        groups = _with_windows(whole(spread.column(GROUP)), np.concatenate(starts), size)
+        groups = self._with_windows(whole(spread.column(GROUP)), np.concatenate(starts))
         at = spread.schema.get_field_index(GROUP)
         return spread.set_column(at, GROUP, groups), signs[place]
+
+    def _with_windows(self, groups: pa.Array, starts: NDArray[np.int64]) -> pa.Array:
+        """A group is a JSON array; the ends of the window come behind what it has."""
+        cut = pc.utf8_slice_codeunits(groups, 0, -1)
+        comma = pc.if_else(pc.equal(groups, "[]"), "", ", ")
+        # Windows that begin between two milliseconds have to differ, too.
+        is_finer = self.size_us % _MILLISECOND_US or self.slide_us % _MILLISECOND_US
+        unit: Literal["ms", "us"] = "us" if is_finer else "ms"
+        first, last = (_texts(each, unit) for each in (starts, starts + self.size_us))
+        return pc.binary_join_element_wise(cut, comma, '"', first, '", "', last, '"]', "")
 
 
 def _length_us(text: str) -> int:
@@ -99,16 +122,8 @@ def _length_us(text: str) -> int:
     return int(found[1]) * unit
 
 
-def _with_windows(groups: pa.Array, starts: NDArray[np.int64], size_us: int) -> pa.Array:
-    """A group is a JSON array; the ends of the window come behind what it has."""
-    cut = pc.utf8_slice_codeunits(groups, 0, -1)
-    comma = pc.if_else(pc.equal(groups, "[]"), "", ", ")
-    first, last = (_texts(each) for each in (starts, starts + size_us))
-    return pc.binary_join_element_wise(cut, comma, '"', first, '", "', last, '"]', "")
-
-
-def _texts(times_us: NDArray[np.int64]) -> pa.Array:
+def _texts(times_us: NDArray[np.int64], unit: Literal["ms", "us"]) -> pa.Array:
     """As Spark's `to_json` writes a time."""
     distinct, places = np.unique(times_us, return_inverse=True)
-    texts = np.datetime_as_string(distinct.astype("datetime64[us]"), unit="ms")
+    texts = np.datetime_as_string(distinct.astype("datetime64[us]"), unit=unit)
     return pa.array([f"{each}Z" for each in texts], pa.string()).take(pa.array(places))

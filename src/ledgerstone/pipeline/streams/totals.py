@@ -9,8 +9,9 @@ the rows of its own keys, values or groups.
 
 import base64
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
@@ -48,6 +49,7 @@ __all__ = ["MAX_MEASURES", "Aggregate", "GroupTotals", "MeasureKind"]
 MAX_MEASURES: Final = 50
 KEY: Final = "key"
 ROWS: Final = "rows"
+_NO_NUMBERS: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 Record = tuple[bytes, bytes | None]
 
@@ -80,6 +82,10 @@ class GroupTotals:
             raise PipelineError(
                 f"{len(self.measured)} aggregates, from 1 to {MAX_MEASURES} are taken"
             )
+        names = [each.name for each in self.measured]
+        for name in names:
+            if names.count(name) > 1:
+                raise PipelineError(f"aggregate {name}: there is another one of this name")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -138,12 +144,23 @@ class GroupTotals:
 
     # -- from keys to deltas -------------------------------------------------------------------
 
-    def deltas(self, before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Table]:
-        """What the groups of changed keys gain and lose: their sums, and their values."""
+    def deltas(self, before: pa.Table, after: pa.Table) -> Iterator[tuple[pa.Table, pa.Table]]:
+        """What the groups of changed keys gain and lose: their sums, and their values. With windows
+        in pieces, for a row may be in a thousand of them; a group can be in several pieces."""
         rows = pa.concat_tables([before, after]).combine_chunks()
         signs = np.r_[-np.ones(before.num_rows, np.int64), np.ones(after.num_rows, np.int64)]
-        if self.windows is not None:
-            rows, signs = self.windows.spread(rows, signs)
+        if self.windows is None:
+            yield self._deltas(rows, signs)
+            return
+        # In order, so that few groups are in more than one piece.
+        order = pc.sort_indices(rows, sort_keys=[(GROUP, "ascending"), (TIME, "ascending")])
+        rows, signs = rows.take(order), signs[order.to_numpy()]
+        at_once = self.windows.rows_at_once
+        for at in range(0, rows.num_rows, at_once):
+            piece = slice(at, at + at_once)
+            yield self._deltas(*self.windows.spread(rows[piece], signs[piece]))
+
+    def _deltas(self, rows: pa.Table, signs: Any) -> tuple[pa.Table, pa.Table]:  # noqa: ANN401
         if not rows.num_rows:
             return self.group_schema.empty_table(), VALUES_SCHEMA.empty_table()
         names = whole(rows.column(GROUP)).dictionary_encode()
@@ -274,6 +291,9 @@ def measure_column(array: pa.Array, of: Measured) -> pa.Array:
         return pc.if_else(array.is_valid(), pa.scalar(True), pa.scalar(None, pa.bool_()))
     wanted = arrow_type(of.column_type)
     if pa.types.is_temporal(array.type):
+        if pa.types.is_timestamp(array.type) and array.type.tz is not None:
+            # Spark gives them in the zone of the session, where an hour may come twice.
+            array = array.cast(pa.timestamp("us", tz="UTC"))
         distinct = array.dictionary_encode()
         texts = [None if each is None else str(each) for each in distinct.dictionary.to_pylist()]
         return pa.array(texts, pa.string()).take(distinct.indices)
@@ -283,6 +303,11 @@ def measure_column(array: pa.Array, of: Measured) -> pa.Array:
 def _plain(value: Any) -> Any:  # noqa: ANN401 - a cell of any column
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
+    if isinstance(value, float):
+        # A negative zero is zero; what is no number is told in words, as a sum is.
+        return value + 0.0 if math.isfinite(value) else _NO_NUMBERS[str(value)]
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        value = value.astimezone(UTC)
     if isinstance(value, datetime | date | Decimal):
         return str(value)
     return value

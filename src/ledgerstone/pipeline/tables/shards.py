@@ -12,14 +12,17 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ledgerstone.dataclasses import dataclass
+from ledgerstone.pipeline.column_types import ColumnType
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import Layout
 from ledgerstone.pipeline.tables.file_area import STAGING, FileArea
 from ledgerstone.pipeline.tables.merging import key_hashes
 from ledgerstone.pipeline.tables.target import Staged, counted
+from ledgerstone.pipeline.tables.unfit import named
 
 HASH: Final = "_hash"
 _BUFFER: Final = 1 << 20
@@ -48,9 +51,15 @@ class ShardStage:
     batch: str
     layout: Layout
     slots: NDArray[np.int32]  # the group of every hash, by its last bits
+    is_for_sqlite: bool = False
 
     def unfit(self, changes: pa.Table) -> dict[int, str]:
-        return {}
+        reasons: dict[int, str] = {}
+        for column in self.layout.keys + self.layout.values:
+            if self.is_for_sqlite and column.type is ColumnType.FLOAT64:
+                is_unfit = pc.is_nan(changes.column(column.name))
+                reasons |= named(column.name, "is NaN, which SQLite takes for null", is_unfit)
+        return reasons
 
     def open(self) -> "ShardSink":
         return ShardSink(self)
@@ -67,8 +76,13 @@ class ShardStage:
         return self.layout.change_schema.append(pa.field(HASH, pa.uint64()))
 
 
-def new_stage(area: FileArea, layout: Layout, slots: NDArray[np.int32]) -> ShardStage:
-    return ShardStage(area=area, batch=uuid.uuid4().hex[:16], layout=layout, slots=slots)
+def new_stage(
+    area: FileArea, layout: Layout, slots: NDArray[np.int32], *, is_for_sqlite: bool = False
+) -> ShardStage:
+    batch = uuid.uuid4().hex[:16]
+    return ShardStage(
+        area=area, batch=batch, layout=layout, slots=slots, is_for_sqlite=is_for_sqlite
+    )
 
 
 class ShardFiles:

@@ -189,7 +189,7 @@ class SqliteTable(TableTarget):
     def stage(self, incoming: Incoming) -> ShardStage:
         groups = group_count(incoming, self._executors, _MOST_GROUPS)
         slots = np.arange(1 << (groups - 1).bit_length(), dtype=np.int32) % groups
-        return new_stage(self._area, self._layout, slots)
+        return new_stage(self._area, self._layout, slots, is_for_sqlite=True)
 
     def apply_staged(
         self,
