@@ -11,7 +11,7 @@ from functools import partial
 
 from ledgerstone.coordinator.failures import refused_after_append
 from ledgerstone.coordinator.shard import GroupShard
-from ledgerstone.coordinator.turn import Answer, Now, TurnOutcome, TxnMarker
+from ledgerstone.coordinator.turn import Answer, GroupRecord, Now, TurnOutcome, TxnMarker
 from ledgerstone.dataclasses import dataclass, replace
 from ledgerstone.errors import NotLeaderOrFollower
 from ledgerstone.protocol.error_codes import ErrorCode
@@ -55,6 +55,11 @@ class HostedShard:
     @property
     def in_flight(self) -> int:
         return len(self._log)
+
+    def records_in_flight(self) -> Iterator[GroupRecord]:
+        """Appended and not committed yet, so that the shard does not know them."""
+        for each in self._log.tokens():
+            yield from each.outcome.records
 
     def load(self) -> Iterator[int]:
         """Replays the partition; yields the offset of each record before it is replayed."""
