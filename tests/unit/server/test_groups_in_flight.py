@@ -335,3 +335,24 @@ def test_offset_of_a_deleted_topic_goes_even_if_its_commit_was_in_flight(
     assert commit_code(client) == ErrorCode.NONE
     assert machine.broker.shards.committed_on("other") == {}
     machine.check_invariants()
+
+
+def test_reads_that_were_refused_are_not_kept_until_the_log_goes_on(
+    machine: InProcess, client: Client, partition: Partition
+) -> None:
+    reader = machine.connect()
+    client.send(commit(5), 8)
+    partition.configure(min_insync_replicas=2)
+    change_partition(machine, OFFSETS, isr=[1])
+    hosted = machine.broker.groups.shards.by_number[0]
+
+    for _ in range(3):
+        reader.send(fetch_offsets())
+        machine.advance(machine.config.offsets_commit_timeout_ms)
+        reader.take(OffsetFetchResponse)
+
+    assert hosted.in_flight == 1, "the commit, which may still come true"
+    change_partition(machine, OFFSETS, isr=[1, 2])
+    fetched_by(machine, partition, 2)
+    assert hosted.in_flight == 0
+    assert shown_offset(machine) == 5

@@ -32,6 +32,12 @@ class InFlight:
     outcome: TurnOutcome
     deadline_ms: int
 
+    @property
+    def is_over(self) -> bool:
+        """Nothing of it would come of the commit."""
+        outcome = self.outcome
+        return not (outcome.records or outcome.marker or outcome.answers or outcome.late)
+
 
 class HostedShard:
     def __init__(self, shard: GroupShard, partition: Partition) -> None:
@@ -139,13 +145,16 @@ class HostedShard:
 
     def overdue(self, now: Now) -> list[Answer]:
         """Refusals of answers whose records took too long; these are replayed when they are
-        committed all the same."""
+        committed all the same. What has none is forgotten: requests come as long as they like
+        while too few replicas are in sync, and must not gather here."""
         answers: list[Answer] = []
         for each in self._log.tokens():
             if each.deadline_ms > now.monotonic_ms:
                 break
             answers += _refused(each, ErrorCode.REQUEST_TIMED_OUT)
             each.outcome = replace(each.outcome, answers=[], late=[])
+        if answers:
+            self._log.let_go(lambda each: each.is_over)
         return answers
 
     @property
