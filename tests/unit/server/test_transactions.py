@@ -10,6 +10,10 @@ from ledgerstone.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ledgerstone.protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+)
 from ledgerstone.protocol.messages.end_txn import EndTxnResponse
 from ledgerstone.protocol.messages.list_transactions import (
     ListTransactionsRequest,
@@ -155,6 +159,18 @@ def test_old_clients_know_fencing_by_another_code(
     assert producer.end(commit=True, version=version) == code
     assert producer.add_offsets("readers", version=version) == code
     assert producer.add(P0, version=min(version, 3)) == code
+
+
+def test_an_id_that_is_named_again_is_described_once(producer: TxnProducer) -> None:
+    producer.init()
+    request = DescribeTransactionsRequest(transactional_ids=[ID, "unknown", ID])
+
+    response = producer.client.ask(request, DescribeTransactionsResponse)
+
+    assert [(each.transactional_id, each.error_code) for each in response.transaction_states] == [
+        (ID, 0),
+        ("unknown", ErrorCode.TRANSACTIONAL_ID_NOT_FOUND),
+    ]
 
 
 def test_brokers_add_and_verify_for_several_transactions(producer: TxnProducer) -> None:
