@@ -21,6 +21,7 @@ from ledgerstone.protocol.messages.list_transactions import (
 )
 from ledgerstone.protocol.messages.metadata_records import FeatureLevelRecord
 from ledgerstone.server.http.monitor import samples
+from ledgerstone.server.transactions.marking import Retries
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
 from tests.kit.roles import change_partition, fetched_by
@@ -437,3 +438,28 @@ def test_a_lost_leadership_sends_everyone_to_the_next_coordinator(
     assert producer.init() == ErrorCode.NOT_COORDINATOR
     assert not writer.requests
     assert machine.broker.transactions.memory.held_bytes == 0
+
+
+class _Time(int):
+    """Counts how often times are compared."""
+
+    compared = 0
+
+    def __lt__(self, other: int) -> bool:
+        _Time.compared += 1
+        return int.__lt__(self, other)
+
+
+def test_work_for_transactions_that_wait_grows_with_their_number_alone() -> None:
+    """A leader that is away holds up every transaction it has a partition of."""
+    retries, now_ms, count = Retries(), _Time(5), 500
+
+    for number in range(count):
+        retries.soon(0, f"id-{number}", now_ms)
+    next_ms = retries.next_deadline_ms
+    for key in retries.due(now_ms):
+        retries.forget(*key)
+
+    assert next_ms == now_ms
+    assert retries.next_deadline_ms is None
+    assert _Time.compared <= 2 * count
