@@ -20,7 +20,10 @@ from ledgerstone.protocol.messages.list_transactions import (
     ListTransactionsResponse,
 )
 from ledgerstone.protocol.messages.metadata_records import FeatureLevelRecord
+from ledgerstone.server.handlers import list_transactions
 from ledgerstone.server.http.monitor import samples
+from ledgerstone.server.request import Request
+from ledgerstone.server.session import Session
 from ledgerstone.server.transactions.marking import Retries
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
@@ -463,3 +466,34 @@ def test_work_for_transactions_that_wait_grows_with_their_number_alone() -> None
     assert next_ms == now_ms
     assert retries.next_deadline_ms is None
     assert _Time.compared <= 2 * count
+
+
+class _Id(int):
+    """Counts how often ids are compared."""
+
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        _Id.compared += 1
+        return int.__eq__(self, other)
+
+    __hash__ = int.__hash__
+
+
+def test_work_for_a_filter_does_not_grow_with_the_transactions(
+    machine: InProcess, producer: TxnProducer
+) -> None:
+    """Both may be very many, and one thread serves everybody."""
+    for number in range(5):
+        assert TxnProducer(producer.client, f"txn-{number}").init() == 0
+    ids: list[int] = [_Id(number) for number in range(100_000, 100_500)]
+    message = ListTransactionsRequest(producer_id_filters=ids)
+    session = Session("host")
+
+    answer = list_transactions.handle(
+        machine.broker, Request(1, 66, 2, 0, None, session, 0), message
+    )
+
+    assert isinstance(answer, ListTransactionsResponse)
+    assert answer.transaction_states == []
+    assert _Id.compared <= len(ids)
