@@ -4,6 +4,8 @@ A group is here as soon as it has a member, an id handed out, or an offset, and 
 tombstone. Rules are in README.md.
 """
 
+from collections.abc import Container
+
 from ledgerstone.coordinator.classic_group import ClassicGroup
 from ledgerstone.coordinator.expiry import expired_offsets
 from ledgerstone.coordinator.group_records import GroupEntry, OffsetEntry, offset_tombstone
@@ -120,10 +122,13 @@ class GroupTable:
             turn.write(offset_tombstone(group_id, topic_partition))
         group.bury(turn)
 
-    def expire_offsets(self, turn: Turn) -> None:
-        """Deletes what has outlived its retention, and groups that have nothing left."""
+    def expire_offsets(self, turn: Turn, spared: Container[str] = ()) -> None:
+        """Deletes what has outlived its retention, and groups that have nothing left. Groups to be
+        spared are looked at the next time."""
         retention_ms = self._config.offsets_retention_ms
         for group in self.groups.values():
+            if group.group_id in spared:
+                continue
             expired = expired_offsets(
                 group, self.offsets, now_ms=turn.now.wall_ms, retention_ms=retention_ms
             )

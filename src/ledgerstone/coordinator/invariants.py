@@ -59,7 +59,9 @@ def _check_member(group: ClassicGroup, member: Member) -> None:
     assert member.parked_sync is None or group.state is GroupPhase.COMPLETING_REBALANCE
     has_session = _session(group, member.member_id) in group.timers
     assert has_session or (member.is_parked and not member.is_new), f"{member} lives for ever"
-    assert group.state not in _IN_GENERATION or group.roster.all_support(group.protocol_name or "")
+    assert group.state not in _IN_GENERATION or group.roster.common_protocols(
+        [group.protocol_name or ""]
+    )
 
 
 def _check_sessions(group: ClassicGroup, timers: Timers) -> None:

@@ -84,7 +84,7 @@ def _check_protocols(group: ClassicGroup, request: JoinGroupRequest) -> None:
         return
     if request.protocol_type != group.protocol_type:
         raise InconsistentGroupProtocol(f"{request.protocol_type!r} is not {group.protocol_type!r}")
-    if not any(map(group.roster.all_support, names)):
+    if not group.roster.common_protocols(names):
         raise InconsistentGroupProtocol(f"none of {names} is common to all members")
 
 

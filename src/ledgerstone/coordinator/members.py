@@ -4,7 +4,7 @@ The roster knows neither states nor time; `classic_group` decides when something
 Rules are in README.md.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from ledgerstone.clock import Dice
@@ -76,9 +76,6 @@ class Member:
             if protocol.name == protocol_name:
                 return protocol.metadata
         return None
-
-    def supports(self, protocol_name: str) -> bool:
-        return self.metadata(protocol_name) is not None
 
     def adopt(self, fresh: "Member") -> None:
         """Takes over what a new JoinGroup says; who the member is and what it owns stays."""
@@ -288,13 +285,19 @@ class Roster:
             self.leader_id = joined_id
         return True
 
-    def all_support(self, protocol_name: str) -> bool:
-        return all(member.supports(protocol_name) for member in self)
+    def common_protocols(self, names: Iterable[str]) -> dict[str, None]:
+        """Those of the names that all members support, in their order. One look at each member:
+        who joins may name very many."""
+        common = dict.fromkeys(names)
+        for member in self:
+            own = {protocol.name for protocol in member.protocols}
+            common = {name: None for name in common if name in own}
+        return common
 
     def choose_protocol(self) -> str:
         """Every member votes for the first of its protocols that all support; most votes win."""
         first = next(iter(self))
-        candidates = [each.name for each in first.protocols if self.all_support(each.name)]
+        candidates = self.common_protocols(each.name for each in first.protocols)
         if not candidates:
             raise InvariantViolation(f"no protocol is common to {list(self.members)}")
         votes = dict.fromkeys(candidates, 0)

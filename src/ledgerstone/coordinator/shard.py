@@ -4,7 +4,7 @@ Requests, time and replayed records come in; a `TurnOutcome` of records and answ
 the shell does with an outcome, and in which order, is said in `turn`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from ledgerstone.clock import Dice
 from ledgerstone.coordinator.answers import join_refused, sync_refused
@@ -31,6 +31,7 @@ from ledgerstone.coordinator.timers import Timer, TimerKind
 from ledgerstone.coordinator.turn import (
     Answer,
     GroupConfig,
+    GroupRecord,
     Now,
     RequestContext,
     Token,
@@ -157,11 +158,14 @@ class GroupShard:
         """Monotonic time at which `tick` has something to do."""
         return self.table.timers.next_deadline_ms
 
-    def tick(self, now: Now) -> TurnOutcome:
+    def tick(self, now: Now, in_flight: Iterable[GroupRecord] = ()) -> TurnOutcome:
+        """`in_flight` are records that are appended and not replayed yet."""
         turn = Turn(now)
         while (timer := self.table.timers.pop_due(now.monotonic_ms)) is not None:
             if timer.kind is TimerKind.OFFSET_EXPIRY:
-                self.table.expire_offsets(turn)
+                # What is committed again must not expire: the tombstone would come behind it.
+                spared = {each.group_id: None for each in _offsets_in(in_flight)}
+                self.table.expire_offsets(turn, spared)
                 self._schedule_expiry(turn)
             else:
                 self.table.groups[timer.group_id].on_timer(timer, turn)
@@ -307,14 +311,23 @@ class GroupShard:
 
         return _answered(context, now, delete, lambda code: OffsetDeleteResponse(error_code=code))
 
-    def topic_deleted(self, topic: str, now: Now) -> TurnOutcome:
+    def topic_deleted(
+        self, topic: str, now: Now, in_flight: Iterable[GroupRecord] = ()
+    ) -> TurnOutcome:
+        """`in_flight` are records that are appended and not replayed yet: they come before the
+        tombstones."""
         turn = Turn(now)
+        doomed: dict[tuple[str, TopicPartition], None] = {}
         for group_id, partitions in self.table.offsets.groups_with(topic):
             for partition in partitions:
-                turn.write(offset_tombstone(group_id, TopicPartition(topic, partition)))
+                doomed[group_id, TopicPartition(topic, partition)] = None
         for group_id, topic_partition in self.table.pending.of_topic(topic):
-            if self.table.offsets.get(group_id, topic_partition) is None:
-                turn.write(offset_tombstone(group_id, topic_partition))
+            doomed[group_id, topic_partition] = None
+        for group_id, topic_partition, _ in _offsets_in(in_flight):
+            if topic_partition.topic == topic:
+                doomed[group_id, topic_partition] = None
+        for group_id, topic_partition in doomed:
+            turn.write(offset_tombstone(group_id, topic_partition))
         return turn.outcome()
 
     # -- administration -----------------------------------------------------------------------
@@ -373,6 +386,13 @@ class GroupShard:
         self.table.timers.schedule(
             Timer(TimerKind.OFFSET_EXPIRY), turn.now.monotonic_ms + interval_ms
         )
+
+
+def _offsets_in(records: Iterable[GroupRecord]) -> Iterator[OffsetEntry]:
+    for key, value in records:
+        entry = read_record(key, value)
+        if isinstance(entry, OffsetEntry):
+            yield entry
 
 
 def _answered(

@@ -11,7 +11,7 @@ from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from ledgerstone.clock import Clock
 from ledgerstone.dataclasses import dataclass
-from ledgerstone.errors import CorruptRecord, Damage, StorageError
+from ledgerstone.errors import Damage, KafkaError, StorageError
 from ledgerstone.replication.partition import Partition
 from ledgerstone.storage.filenames import Kind
 from ledgerstone.storage.log import PartitionLog
@@ -21,6 +21,8 @@ _SLICE_MS: Final = 20
 SLICE_RECORDS: Final = 5000
 # The clock is asked after so many records.
 _LOOK_RECORDS: Final = 64
+# The log, or what is in it, cannot be read. Nothing of it may reach who told of the leadership.
+_UNREADABLE: Final = (KafkaError, StorageError, OSError, ValueError, KeyError)
 
 
 class Replayable(Protocol):
@@ -92,7 +94,7 @@ class SlicedReplays(Generic[H]):
                 is_time_up = taken % _LOOK_RECORDS == 0 and self._clock.monotonic_ms() >= end_ms
                 if taken >= limit or is_time_up:
                     return taken, False, False
-        except (CorruptRecord, StorageError, ValueError, KeyError) as error:
+        except _UNREADABLE as error:
             _mark_damaged(replay.hosted.partition.log, replay.last_offset, error)
             return taken, True, True
         return taken, True, False

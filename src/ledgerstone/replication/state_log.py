@@ -6,12 +6,12 @@ append what they decide, each decision with a token of its owner's. The owner sa
 is committed, and learns which tokens are; after a lost leadership, which are not and never will be
 here. With one replica the high watermark follows the append in the same turn, and so do the tokens.
 
-Tokens leave in the order in which they came, each exactly once. A decision without records may rest
+Tokens leave in the order in which they came, each once at most. A decision without records may rest
 on records before it, so it waits for them too.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from ledgerstone.records.builder import RecordParts, build_batch, facts_of
@@ -74,6 +74,11 @@ class StateLog(Generic[T]):
         while waiting and waiting[0][0] <= high_watermark:
             tokens.append(waiting.popleft()[1])
         return tokens
+
+    def let_go(self, is_over: Callable[[T], bool]) -> None:
+        """Of decisions without records that nobody waits for any more: the log may stand still for
+        as long as replicas are missing. They are not named again."""
+        self._waiting = deque(each for each in self._waiting if not is_over(each[1]))
 
     def lost(self) -> list[T]:
         """Leadership is lost: these tokens will not be named again. Their records may still be

@@ -7,11 +7,15 @@ its answer or with the error that its attempt raised: the others that were due d
 
 import heapq
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.server.request import Encoded, Farewell, Parked, Request
 from ledgerstone.types import TopicPartition
+
+# Below this many entries a heap full of requests that have left costs nothing worth saving.
+_SMALL_HEAP: Final = 64
 
 # Called with whether time is up; None means: keep waiting (never when time is up).
 Attempt = Callable[[bool], ApiMessage | Encoded | Farewell | None]
@@ -94,6 +98,10 @@ class Purgatory:
             del others[number]
             if not others:
                 del self.awaited[key]
+        # A client may wait for weeks if it likes: its deadlines would be kept until then.
+        if len(self._deadlines) > 2 * len(self._all) + _SMALL_HEAP:
+            self._deadlines = [each for each in self._deadlines if each[1] in self._all]
+            heapq.heapify(self._deadlines)
 
     @property
     def next_deadline_ms(self) -> int | None:

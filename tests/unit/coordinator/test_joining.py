@@ -256,3 +256,30 @@ def test_metadata_is_that_of_the_chosen_protocol(desk: Desk) -> None:
     desk.await_answer(first)
 
     assert [each.metadata for each in desk.joined(first).members] == [b"one", b"two"]
+
+
+class _Name(str):
+    """Counts how often names are compared."""
+
+    __slots__ = ()
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        _Name.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_work_for_protocols_grows_with_their_number_alone(desk: Desk) -> None:
+    """A member may name tens of thousands, and one thread serves everybody."""
+    protocols = [_Name(f"protocol-{number}") for number in range(500)]
+    others = [_Name(f"other-{number}") for number in range(500)]
+
+    first = desk.join(version=3, protocols=protocols)
+    desk.await_answer(first)
+    stranger = desk.join(version=3, protocols=others)
+
+    assert desk.joined(first).protocol_name == protocols[0]
+    assert desk.joined(stranger).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert _Name.compared <= 20 * len(protocols)

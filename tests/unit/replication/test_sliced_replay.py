@@ -1,11 +1,12 @@
 """Replays that leave room for others: slices, several machines, damage, and machines that leave."""
 
+import errno
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
 
-from ledgerstone.errors import CorruptRecord
+from ledgerstone.errors import CorruptRecord, OffsetOutOfRange
 from ledgerstone.replication.partition import Partition
 from ledgerstone.replication.sliced_replay import SLICE_RECORDS, SlicedReplays
 from ledgerstone.sim.clock import VirtualClock
@@ -24,13 +25,14 @@ class Machine:
     clock: VirtualClock
     costs_ms: int = 0
     damaged_at: int | None = None
+    error: Exception = field(default_factory=lambda: CorruptRecord("no record"))
     replayed: list[int] = field(default_factory=list)
 
     def load(self) -> Iterator[int]:
         for offset in range(self.records):
             yield offset
             if offset == self.damaged_at:
-                raise CorruptRecord("no record")
+                raise self.error
             self.clock.advance(ms=self.costs_ms)
             self.replayed.append(offset)
 
@@ -88,12 +90,21 @@ def test_a_slice_ends_when_its_time_is_up(clock: VirtualClock, partition: Partit
     assert len(replays) == 1
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        CorruptRecord("no record"),
+        OffsetOutOfRange("the log begins later by now"),
+        OSError(errno.EIO, "cannot be read"),
+    ],
+)
 def test_what_cannot_be_replayed_is_marked_where_it_stopped(
-    clock: VirtualClock, partition: Partition
+    clock: VirtualClock, partition: Partition, error: Exception
 ) -> None:
     replays = SlicedReplays[Machine](clock)
     stops_at = SLICE_RECORDS + 3
-    replays.add(0, Machine(partition, SLICE_RECORDS + 10, clock, damaged_at=stops_at))
+    long = Machine(partition, SLICE_RECORDS + 10, clock, damaged_at=stops_at, error=error)
+    replays.add(0, long)
     replays.add(1, Machine(partition, 1, clock))
     replays.work_off()
 

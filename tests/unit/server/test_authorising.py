@@ -4,16 +4,26 @@ Which API asks for which right is the matter of tests/compat/test_authorization_
 """
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from ledgerstone.errors import ConfigError
 from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+)
 from ledgerstone.protocol.messages.create_acls import (
     CreateAclsCreation,
     CreateAclsRequest,
     CreateAclsResponse,
+)
+from ledgerstone.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
 )
 from ledgerstone.protocol.messages.create_topics import (
     CreateTopicsRequest,
@@ -25,6 +35,9 @@ from ledgerstone.protocol.messages.delete_acls import (
     DeleteAclsRequest,
     DeleteAclsResponse,
 )
+from ledgerstone.protocol.messages.delete_groups import DeleteGroupsRequest
+from ledgerstone.protocol.messages.describe_groups import DescribeGroupsRequest
+from ledgerstone.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from ledgerstone.protocol.messages.fetch import (
     FetchPartition,
     FetchReplicaState,
@@ -32,7 +45,11 @@ from ledgerstone.protocol.messages.fetch import (
     FetchResponse,
     FetchTopic,
 )
-from ledgerstone.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from ledgerstone.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
 from ledgerstone.protocol.messages.produce import (
     ProducePartitionData,
     ProduceRequest,
@@ -43,6 +60,7 @@ from ledgerstone.records.builder import build_batch
 from ledgerstone.security.acl import Acl, AclFilter, AclOperation, AclResourceType
 from ledgerstone.security.authorizer import Authorizer
 from ledgerstone.security.principal import Principal
+from ledgerstone.server.authorising import admin_rules, group_rules, metadata_rules, txn_rules
 from ledgerstone.server.authorising.stage import authorised
 from ledgerstone.server.authorising.table import CONTROLLER_RULES, RULES
 from ledgerstone.server.dispatch import CONTROLLER_HANDLED, HANDLED
@@ -268,3 +286,68 @@ def test_unknown_and_hidden_topics_look_the_same(admin: Client, login: Login) ->
 
     assert answers[0] == answers[1]
     assert answers[0].error_code == DENIED
+
+
+class _Name(str):
+    """Counts how often names are compared."""
+
+    __slots__ = ()
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        _Name.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+NAMES: list[str] = [_Name(f"name-{number}") for number in range(500)]
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (txn_rules.describe_transactions, DescribeTransactionsRequest(transactional_ids=NAMES)),
+        (
+            txn_rules.add_partitions_to_txn,
+            AddPartitionsToTxnRequest(
+                v3_and_below_topics=[AddPartitionsToTxnTopic(name, [0]) for name in NAMES]
+            ),
+        ),
+        (group_rules.describe_groups, DescribeGroupsRequest(groups=NAMES)),
+        (group_rules.delete_groups, DeleteGroupsRequest(groups_names=NAMES)),
+        (
+            admin_rules.create_topics,
+            CreateTopicsRequest(topics=[CreateTopicsRequestTopic(name, 1, 1) for name in NAMES]),
+        ),
+        (
+            admin_rules.create_partitions,
+            CreatePartitionsRequest(topics=[CreatePartitionsTopic(name, 2) for name in NAMES]),
+        ),
+        (
+            metadata_rules.metadata,
+            MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in NAMES]),
+        ),
+    ],
+)
+def test_work_for_names_that_are_refused_grows_with_their_number_alone(
+    monkeypatch: pytest.MonkeyPatch, rule: Callable[[Any], object], message: ApiMessage
+) -> None:
+    """A request has room for a million names, and one thread serves everybody."""
+    monkeypatch.setattr(metadata_rules, "to_create", lambda *asked: NAMES)
+    monkeypatch.setattr(_Name, "compared", 0)
+    call = SimpleNamespace(
+        message=message,
+        version=3,
+        request=SimpleNamespace(api_version=3),
+        broker=SimpleNamespace(image=None),
+        may_on_transactions_of=lambda *asked: rule is txn_rules.add_partitions_to_txn,
+        may_on_group=lambda *asked: False,
+        may_on_topic=lambda operation, name: operation is AclOperation.DESCRIBE,
+        sees_on_cluster=lambda *asked: False,
+        pass_on=lambda *asked: None,
+    )
+
+    rule(call)
+
+    assert _Name.compared <= 5 * len(NAMES)

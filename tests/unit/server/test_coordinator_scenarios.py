@@ -3,6 +3,8 @@
 Broker 2 is a follower that exists in the metadata alone; `fetched_by` is its progress. The same on
 several brokers that replicate: tests/crash/test_coordinator_failover.py."""
 
+import errno
+
 import pytest
 
 from ledgerstone.protocol.error_codes import ErrorCode
@@ -128,6 +130,22 @@ def test_89_transactions_are_loaded_in_slices_too(
     assert turns > 2
     assert [producer.init() for producer in producers] == [0] * 20
     assert [producer.producer_epoch for producer in producers] == [1] * 20
+
+
+def test_89_a_log_that_the_disk_does_not_give_back_has_no_coordinator(
+    machine: InProcess, client: Client
+) -> None:
+    create_topic(client)
+    assert commit_offset(client, GROUP, 1) == 0
+    change_partition(machine, OFFSETS, leader=2, isr=[1, 2], replicas=[1, 2])
+    machine.fs.fail_matching("pread", "*/__consumer_offsets-0/*.log", errno.EIO)
+
+    change_partition(machine, OFFSETS, leader=1, isr=[1])
+    machine.tick()
+
+    assert fetch_code(client) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert next_load_ms(machine) is None
+    machine.check_invariants()
 
 
 def test_89_members_have_a_full_session_after_the_load(machine: InProcess, client: Client) -> None:

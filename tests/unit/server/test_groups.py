@@ -4,6 +4,8 @@ import errno
 
 import pytest
 
+from ledgerstone.coordinator import describing, shard
+from ledgerstone.coordinator.group_state import GroupState
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from ledgerstone.protocol.messages.describe_groups import (
@@ -342,3 +344,28 @@ def test_what_groups_may_hold_is_told_once_a_minute_and_shown(
     text = exposition(sample for part in sample_slices(machine.broker) for sample in part)
     assert f'ledgerstone_group_memory_bytes{{what="members"}} {memory.members_bytes}' in text
     machine.broker.check_invariants()
+
+
+def test_filter_of_very_many_names_is_short_where_groups_are_held_against_it(
+    machine: InProcess, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_topic(client)
+    assert commit_offset(client, "readers", 1) == 0
+    names = [f"strange-{number}" for number in range(1000)]
+    held_against: list[int] = []
+    is_wanted = describing.is_wanted
+
+    def counted(group: GroupState, request: ListGroupsRequest) -> bool:
+        held_against.append(len(request.states_filter) + len(request.types_filter))
+        return is_wanted(group, request)
+
+    monkeypatch.setattr(shard, "is_wanted", counted)
+
+    def listed(states: list[str], types: list[str]) -> list[str]:
+        request = ListGroupsRequest(states_filter=states, types_filter=types)
+        return [each.group_id for each in client.ask(request, ListGroupsResponse).groups]
+
+    assert listed(names, []) == []
+    assert listed([], names) == []
+    assert listed([*names, "EMPTY"], [*names, "Classic"]) == ["readers"]
+    assert max(held_against) <= 4

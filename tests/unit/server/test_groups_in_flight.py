@@ -38,7 +38,14 @@ from ledgerstone.replication.partition import Partition
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
 from tests.kit.roles import change_partition, fetched_by, followed
-from tests.unit.server.asks import TOPIC, commit_offset, committed_offset, create_topic, join
+from tests.unit.server.asks import (
+    TOPIC,
+    commit_offset,
+    committed_offset,
+    create_topic,
+    delete_topic,
+    join,
+)
 
 GROUP = "readers"
 OFFSETS = TopicPartition("__consumer_offsets", 0)
@@ -58,9 +65,9 @@ def partition(machine: InProcess, client: Client) -> Partition:
     return machine.broker.partitions.get(OFFSETS)
 
 
-def commit(offset: int) -> OffsetCommitRequest:
+def commit(offset: int, topic: str = TOPIC) -> OffsetCommitRequest:
     wanted = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
-    topics = [OffsetCommitRequestTopic(name=TOPIC, partitions=[wanted])]
+    topics = [OffsetCommitRequestTopic(name=topic, partitions=[wanted])]
     return OffsetCommitRequest(group_id=GROUP, topics=topics)
 
 
@@ -287,3 +294,65 @@ def test_connection_that_leaves_is_not_answered(
 
     assert shown_offset(machine) == 5
     assert client.is_waiting
+
+
+def test_offset_that_is_committed_again_does_not_expire_meanwhile() -> None:
+    machine = InProcess(
+        settings={
+            "offsets.topic.num.partitions": "1",
+            "offsets.retention.minutes": "1",
+            "offsets.retention.check.interval.ms": "1000",
+        }
+    )
+    client = machine.connect()
+    create_topic(client)
+    assert commit_offset(client, GROUP, 1) == 0
+    machine.advance(59_500)
+    change_partition(machine, OFFSETS, leader=1, isr=[1, 2], replicas=[1, 2])
+    partition = machine.broker.partitions.get(OFFSETS)
+    client.send(commit(5), 8)
+
+    machine.advance(1_500)
+    fetched_by(machine, partition, 2)
+
+    assert commit_code(client) == ErrorCode.NONE
+    fetched_by(machine, partition, 2)
+    assert shown_offset(machine) == 5
+    machine.check_invariants()
+
+
+def test_offset_of_a_deleted_topic_goes_even_if_its_commit_was_in_flight(
+    machine: InProcess, client: Client, partition: Partition
+) -> None:
+    other = machine.connect()
+    create_topic(other, "other")
+    client.send(commit(5, "other"), 8)
+
+    delete_topic(other, "other")
+    fetched_by(machine, partition, 2)
+    fetched_by(machine, partition, 2)
+
+    assert commit_code(client) == ErrorCode.NONE
+    assert machine.broker.shards.committed_on("other") == {}
+    machine.check_invariants()
+
+
+def test_reads_that_were_refused_are_not_kept_until_the_log_goes_on(
+    machine: InProcess, client: Client, partition: Partition
+) -> None:
+    reader = machine.connect()
+    client.send(commit(5), 8)
+    partition.configure(min_insync_replicas=2)
+    change_partition(machine, OFFSETS, isr=[1])
+    hosted = machine.broker.groups.shards.by_number[0]
+
+    for _ in range(3):
+        reader.send(fetch_offsets())
+        machine.advance(machine.config.offsets_commit_timeout_ms)
+        reader.take(OffsetFetchResponse)
+
+    assert hosted.in_flight == 1, "the commit, which may still come true"
+    change_partition(machine, OFFSETS, isr=[1, 2])
+    fetched_by(machine, partition, 2)
+    assert hosted.in_flight == 0
+    assert shown_offset(machine) == 5

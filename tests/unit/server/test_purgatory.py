@@ -61,6 +61,19 @@ def test_next_deadline_is_the_earliest_of_those_that_still_wait() -> None:
     assert (first, second, purgatory.next_deadline_ms) == (50, 70, None)
 
 
+def test_deadlines_of_those_that_have_left_are_not_kept() -> None:
+    purgatory, kept = Purgatory(), request(2)
+    purgatory.park(kept, parked(B, deadline_ms=50, answers=[True]))
+
+    for _ in range(1000):
+        purgatory.park(request(1), parked(A, deadline_ms=1 << 31, answers=[True]))
+        purgatory.wake(A)
+
+    assert len(purgatory._deadlines) < 100
+    assert purgatory.next_deadline_ms == 50
+    assert purgatory.expire(50) == [(kept, DONE)]
+
+
 def test_forgetting_a_connection_leaves_the_others_of_the_same_partition() -> None:
     purgatory, kept = Purgatory(), request(2)
     purgatory.park(request(1), parked(A, answers=[True]))

@@ -10,13 +10,21 @@ from ledgerstone.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ledgerstone.protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+)
 from ledgerstone.protocol.messages.end_txn import EndTxnResponse
 from ledgerstone.protocol.messages.list_transactions import (
     ListTransactionsRequest,
     ListTransactionsResponse,
 )
 from ledgerstone.protocol.messages.metadata_records import FeatureLevelRecord
+from ledgerstone.server.handlers import list_transactions
 from ledgerstone.server.http.monitor import samples
+from ledgerstone.server.request import Request
+from ledgerstone.server.session import Session
+from ledgerstone.server.transactions.marking import Retries
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
 from tests.kit.roles import change_partition, fetched_by
@@ -155,6 +163,18 @@ def test_old_clients_know_fencing_by_another_code(
     assert producer.end(commit=True, version=version) == code
     assert producer.add_offsets("readers", version=version) == code
     assert producer.add(P0, version=min(version, 3)) == code
+
+
+def test_an_id_that_is_named_again_is_described_once(producer: TxnProducer) -> None:
+    producer.init()
+    request = DescribeTransactionsRequest(transactional_ids=[ID, "unknown", ID])
+
+    response = producer.client.ask(request, DescribeTransactionsResponse)
+
+    assert [(each.transactional_id, each.error_code) for each in response.transaction_states] == [
+        (ID, 0),
+        ("unknown", ErrorCode.TRANSACTIONAL_ID_NOT_FOUND),
+    ]
 
 
 def test_brokers_add_and_verify_for_several_transactions(producer: TxnProducer) -> None:
@@ -421,3 +441,59 @@ def test_a_lost_leadership_sends_everyone_to_the_next_coordinator(
     assert producer.init() == ErrorCode.NOT_COORDINATOR
     assert not writer.requests
     assert machine.broker.transactions.memory.held_bytes == 0
+
+
+class _Time(int):
+    """Counts how often times are compared."""
+
+    compared = 0
+
+    def __lt__(self, other: int) -> bool:
+        _Time.compared += 1
+        return int.__lt__(self, other)
+
+
+def test_work_for_transactions_that_wait_grows_with_their_number_alone() -> None:
+    """A leader that is away holds up every transaction it has a partition of."""
+    retries, now_ms, count = Retries(), _Time(5), 500
+
+    for number in range(count):
+        retries.soon(0, f"id-{number}", now_ms)
+    next_ms = retries.next_deadline_ms
+    for key in retries.due(now_ms):
+        retries.forget(*key)
+
+    assert next_ms == now_ms
+    assert retries.next_deadline_ms is None
+    assert _Time.compared <= 2 * count
+
+
+class _Id(int):
+    """Counts how often ids are compared."""
+
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        _Id.compared += 1
+        return int.__eq__(self, other)
+
+    __hash__ = int.__hash__
+
+
+def test_work_for_a_filter_does_not_grow_with_the_transactions(
+    machine: InProcess, producer: TxnProducer
+) -> None:
+    """Both may be very many, and one thread serves everybody."""
+    for number in range(5):
+        assert TxnProducer(producer.client, f"txn-{number}").init() == 0
+    ids: list[int] = [_Id(number) for number in range(100_000, 100_500)]
+    message = ListTransactionsRequest(producer_id_filters=ids)
+    session = Session("host")
+
+    answer = list_transactions.handle(
+        machine.broker, Request(1, 66, 2, 0, None, session, 0), message
+    )
+
+    assert isinstance(answer, ListTransactionsResponse)
+    assert answer.transaction_states == []
+    assert _Id.compared <= len(ids)

@@ -42,13 +42,13 @@ def create_topics(call: GuardedCall) -> Answer:
     message: CreateTopicsRequest = call.message
     create = AclOperation.CREATE
     times = Counter(each.name for each in message.topics)
-    refused: list[str] = []
+    refused: dict[str, None] = {}
     if not call.sees_on_cluster(create):
-        refused = [
-            name
+        refused = {
+            name: None
             for name, count in times.items()
             if count == 1 and not call.may_on_topic(create, name)
-        ]
+        }
     answers = [
         CreateTopicsResponseTopic(name, error_code=TOPIC_DENIED, error_message=_REASON, configs=[])
         for name in refused
@@ -124,11 +124,11 @@ def _not_deletable(call: GuardedCall, topic: DeleteTopicsTopic) -> DeleteTopicsR
 def create_partitions(call: GuardedCall) -> Answer:
     message: CreatePartitionsRequest = call.message
     times = Counter(each.name for each in message.topics)
-    refused = [
-        name
+    refused = {
+        name: None
         for name, count in times.items()
         if count == 1 and not call.may_on_topic(AclOperation.ALTER, name)
-    ]
+    }
     answers = [CreatePartitionsResult(name, TOPIC_DENIED, _REASON) for name in refused]
     if not answers:
         return call.pass_on()

@@ -162,9 +162,11 @@ def _coordinator_code(call: GuardedCall, key: str) -> int:
 def describe_groups(call: GuardedCall) -> Answer:
     message: DescribeGroupsRequest = call.message
     describe = AclOperation.DESCRIBE
-    refused = [
-        each for each in dict.fromkeys(message.groups) if not call.may_on_group(describe, each)
-    ]
+    refused = {
+        each: None
+        for each in dict.fromkeys(message.groups)
+        if not call.may_on_group(describe, each)
+    }
 
     def finish(response: DescribeGroupsResponse) -> DescribeGroupsResponse:
         if message.include_authorized_operations:
@@ -185,9 +187,11 @@ def describe_groups(call: GuardedCall) -> Answer:
 def delete_groups(call: GuardedCall) -> Answer:
     message: DeleteGroupsRequest = call.message
     delete = AclOperation.DELETE
-    refused = [
-        each for each in dict.fromkeys(message.groups_names) if not call.may_on_group(delete, each)
-    ]
+    refused = {
+        each: None
+        for each in dict.fromkeys(message.groups_names)
+        if not call.may_on_group(delete, each)
+    }
     if not refused:
         return call.pass_on()
 

@@ -69,13 +69,13 @@ def _refused(call: GuardedCall, topic: MetadataRequestTopic) -> MetadataResponse
     return MetadataResponseTopic(TOPIC_DENIED, name, topic.topic_id)
 
 
-def _not_to_create(call: GuardedCall, message: MetadataRequest) -> list[str]:
+def _not_to_create(call: GuardedCall, message: MetadataRequest) -> dict[str, None]:
     """Topics that do not exist, would be created, and may not be."""
     missing = to_create(call.broker, call.request, message)
     create = AclOperation.CREATE
     if not missing or call.sees_on_cluster(create):
-        return []
-    return [name for name in missing if not call.may_on_topic(create, name)]
+        return {}
+    return {name: None for name in missing if not call.may_on_topic(create, name)}
 
 
 def _shown(

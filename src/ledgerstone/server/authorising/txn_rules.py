@@ -77,7 +77,7 @@ def add_partitions_to_txn(call: GuardedCall) -> Answer:
     if not call.may_on_transactions_of(write, name):
         results = topic_results(dict.fromkeys(partitions, TRANSACTIONS_DENIED))
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
-    hidden = [each for each in partitions if not call.may_on_topic(write, each.topic)]
+    hidden = {each: None for each in partitions if not call.may_on_topic(write, each.topic)}
     if not hidden:
         return call.pass_on()
     others = [each for each in partitions if each not in hidden]
@@ -127,11 +127,11 @@ def describe_transactions(call: GuardedCall) -> Answer:
     describe = AclOperation.DESCRIBE
 
     # The empty one is refused for what it is.
-    hidden = [
-        each
-        for each in message.transactional_ids
+    hidden = {
+        each: None
+        for each in dict.fromkeys(message.transactional_ids)
         if each and not call.may_on_transactions_of(describe, each)
-    ]
+    }
     answers = [DescribeTransactionsTransactionState(TRANSACTIONS_DENIED, each) for each in hidden]
 
     def finish(response: DescribeTransactionsResponse) -> DescribeTransactionsResponse:

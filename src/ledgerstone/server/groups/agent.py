@@ -146,8 +146,11 @@ class Groups:
         self._is_complete = False
         for deleted in delta.topics_deleted:
             for number in self.shards.loaded():
-                shard = self.shards.by_number[number].shard
-                self._settle(number, shard.topic_deleted(deleted.name, self._now()))
+                hosted = self.shards.by_number[number]
+                outcome = hosted.shard.topic_deleted(
+                    deleted.name, self._now(), hosted.records_in_flight()
+                )
+                self._settle(number, outcome)
         return []
 
     # -- leadership ---------------------------------------------------------------------------
@@ -379,7 +382,7 @@ class Groups:
         if due_ms is not None and due_ms <= self.clock.monotonic_ms():
             hosted, now = self.shards.by_number[number], self._now()
             self._deliver(hosted.overdue(now))
-            self._settle(number, hosted.shard.tick(now))
+            self._settle(number, hosted.shard.tick(now, hosted.records_in_flight()))
 
     def check_invariants(self) -> None:
         self.shards.check_invariants()

@@ -11,7 +11,7 @@ from functools import partial
 
 from ledgerstone.coordinator.failures import refused_after_append
 from ledgerstone.coordinator.shard import GroupShard
-from ledgerstone.coordinator.turn import Answer, Now, TurnOutcome, TxnMarker
+from ledgerstone.coordinator.turn import Answer, GroupRecord, Now, TurnOutcome, TxnMarker
 from ledgerstone.dataclasses import dataclass, replace
 from ledgerstone.errors import NotLeaderOrFollower
 from ledgerstone.protocol.error_codes import ErrorCode
@@ -31,6 +31,12 @@ class InFlight:
 
     outcome: TurnOutcome
     deadline_ms: int
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing of it would come of the commit."""
+        outcome = self.outcome
+        return not (outcome.records or outcome.marker or outcome.answers or outcome.late)
 
 
 class HostedShard:
@@ -55,6 +61,11 @@ class HostedShard:
     @property
     def in_flight(self) -> int:
         return len(self._log)
+
+    def records_in_flight(self) -> Iterator[GroupRecord]:
+        """Appended and not committed yet, so that the shard does not know them."""
+        for each in self._log.tokens():
+            yield from each.outcome.records
 
     def load(self) -> Iterator[int]:
         """Replays the partition; yields the offset of each record before it is replayed."""
@@ -134,13 +145,16 @@ class HostedShard:
 
     def overdue(self, now: Now) -> list[Answer]:
         """Refusals of answers whose records took too long; these are replayed when they are
-        committed all the same."""
+        committed all the same. What has none is forgotten: requests come as long as they like
+        while too few replicas are in sync, and must not gather here."""
         answers: list[Answer] = []
         for each in self._log.tokens():
             if each.deadline_ms > now.monotonic_ms:
                 break
             answers += _refused(each, ErrorCode.REQUEST_TIMED_OUT)
             each.outcome = replace(each.outcome, answers=[], late=[])
+        if answers:
+            self._log.let_go(lambda each: each.is_over)
         return answers
 
     @property

@@ -1,6 +1,7 @@
 """DescribeProducers (61). Grade D.
 
 Behaviour: the producers a partition remembers, with their open transactions; any replica is asked.
+Each partition is answered once.
 Versions: 0.
 """
 
@@ -19,16 +20,17 @@ from ledgerstone.types import TopicPartition
 
 
 def handle(broker: Broker, request: Request, message: DescribeProducersRequest) -> Answer:
+    # To say all producers again and again would cost us more than the asker.
+    asked: dict[str, dict[int, None]] = {}
+    for topic in message.topics:
+        asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
     return DescribeProducersResponse(
         topics=[
             DescribeProducersResponseTopic(
-                name=topic.name,
-                partitions=[
-                    _describe(broker, TopicPartition(topic.name, number))
-                    for number in topic.partition_indexes
-                ],
+                name=name,
+                partitions=[_describe(broker, TopicPartition(name, number)) for number in numbers],
             )
-            for topic in message.topics
+            for name, numbers in asked.items()
         ]
     )
 

@@ -1,7 +1,7 @@
 """DescribeTransactions (65). Grade D.
 
-Behaviour: what the coordinator knows of each id; TRANSACTIONAL_ID_NOT_FOUND for one it does not
-know, INVALID_REQUEST for the empty one. While a transaction ends, its partitions are those that
+Behaviour: what the coordinator knows of each id, once; TRANSACTIONAL_ID_NOT_FOUND for one it does
+not know, INVALID_REQUEST for the empty one. While a transaction ends, its partitions are those that
 still wait for their marker.
 Versions: 0.
 """
@@ -22,7 +22,8 @@ from ledgerstone.types import NO_PRODUCER_EPOCH
 
 
 def handle(broker: Broker, request: Request, message: DescribeTransactionsRequest) -> Answer:
-    states = [_describe(broker, each) for each in message.transactional_ids]
+    # Each id once: to say all of its partitions again and again would cost us more than the asker.
+    states = [_describe(broker, each) for each in dict.fromkeys(message.transactional_ids)]
     return DescribeTransactionsResponse(transaction_states=states)
 
 

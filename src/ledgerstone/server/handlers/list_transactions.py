@@ -25,11 +25,15 @@ def handle(broker: Broker, request: Request, message: ListTransactionsRequest) -
         return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     unknown = [name for name in dict.fromkeys(message.state_filters) if name not in BY_NAME]
     now_ms = broker.clock.now_ms()
+    # A request has room for a million of each.
+    states, producer_ids = frozenset(message.state_filters), frozenset(message.producer_id_filters)
     wanted = [
         each
         for table in shards.tables()
         for each in table.known()
-        if _is_wanted(each, message, now_ms)
+        if (not producer_ids or each.metadata.producer_id in producer_ids)
+        and (not states or each.metadata.state.shown in states)
+        and _is_long(each, message.duration_filter, now_ms)
     ]
     if message.transactional_id_pattern:
         try:
@@ -48,11 +52,5 @@ def handle(broker: Broker, request: Request, message: ListTransactionsRequest) -
     return ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=found)
 
 
-def _is_wanted(transaction: Transaction, message: ListTransactionsRequest, now_ms: int) -> bool:
-    metadata = transaction.metadata
-    if message.producer_id_filters and metadata.producer_id not in message.producer_id_filters:
-        return False
-    if message.state_filters and metadata.state.shown not in message.state_filters:
-        return False
-    longest_ms = message.duration_filter
-    return longest_ms < 0 or now_ms - metadata.start_ms > longest_ms
+def _is_long(transaction: Transaction, longest_ms: int, now_ms: int) -> bool:
+    return longest_ms < 0 or now_ms - transaction.metadata.start_ms > longest_ms

@@ -78,11 +78,20 @@ class Retry:
 class Retries:
     """Transactions whose markers are to be written again, each by its shard and id."""
 
-    __slots__ = ("_all", "next_deadline_ms")
+    __slots__ = ("_all", "_is_changed", "_next_deadline_ms")
 
     def __init__(self) -> None:
         self._all: dict[tuple[int, str], Retry] = {}
-        self.next_deadline_ms: int | None = None
+        self._next_deadline_ms: int | None = None
+        self._is_changed = False
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """Looked for when it is asked for: one answer of a leader changes thousands of them."""
+        if self._is_changed:
+            due = (each.due_ms for each in self._all.values())
+            self._next_deadline_ms, self._is_changed = min(due, default=None), False
+        return self._next_deadline_ms
 
     def __len__(self) -> int:
         return len(self._all)
@@ -92,19 +101,19 @@ class Retries:
         known = self._all.get((number, transactional_id))
         wait_ms = _FIRST_RETRY_MS if known is None else min(known.wait_ms * 2, _LONGEST_RETRY_MS)
         self._all[number, transactional_id] = Retry(now_ms + wait_ms, wait_ms)
-        self._look()
+        self._is_changed = True
 
     def soon(self, number: int, transactional_id: str, now_ms: int) -> None:
         """With the next tick, as if it had not been tried."""
         self._all[number, transactional_id] = Retry(now_ms, _FIRST_RETRY_MS // 2)
-        self._look()
+        self._is_changed = True
 
     def due(self, now_ms: int) -> list[tuple[int, str]]:
         """They are tried now. How long they have waited stays known until they are forgotten."""
         found = [key for key, retry in self._all.items() if retry.due_ms <= now_ms]
         for key in found:
             self._all[key].due_ms = INT64_MAX
-        self._look()
+        self._is_changed = True
         return found
 
     def hurry(self, now_ms: int) -> None:
@@ -112,16 +121,13 @@ class Retries:
         for retry in self._all.values():
             if retry.due_ms != INT64_MAX:
                 retry.due_ms = now_ms
-        self._look()
+        self._is_changed = True
 
     def forget(self, number: int, transactional_id: str) -> None:
         if self._all.pop((number, transactional_id), None) is not None:
-            self._look()
+            self._is_changed = True
 
     def forget_shard(self, number: int) -> None:
         for key in [key for key in self._all if key[0] == number]:
             del self._all[key]
-        self._look()
-
-    def _look(self) -> None:
-        self.next_deadline_ms = min((each.due_ms for each in self._all.values()), default=None)
+        self._is_changed = True
