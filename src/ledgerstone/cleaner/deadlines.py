@@ -25,8 +25,8 @@ LONGEST_REST_MS: Final = 3_600_000
 class SegmentTombstones(NamedTuple):
     """Tombstones written to one segment since this process started."""
 
-    first_ms: int  # by the broker's clock, when the first of them was appended
-    total: int
+    first_ms: int  # by the broker's clock, when the first of them was, or may have been, appended
+    total: int  # that are known; nobody counts those that come from a leader
 
 
 class Due(NamedTuple):

@@ -97,6 +97,8 @@ class CleaningWork:
         self.pending[tp] = pending
 
     def appended(self, log: PartitionLog, tombstone_count: int) -> None:
+        """Not called for what certainly has none; 0: it may have some, as what a leader sent. The
+        replicas wait for each other, so that a follower that knew of none would hold them all."""
         pending = self.pending.get(log.topic_partition)
         if pending is not None and log.config.compacts:
             base_offset = log.segments.active.base_offset
