@@ -41,6 +41,8 @@ class Pending:
 
     # Segments based below this offset may hold tombstones written before this process started.
     watched_from_offset: int = 0
+    # When it started: what lies there was written before, whatever its timestamps say.
+    watched_from_ms: int = INT64_MAX
     # The earliest horizon left by a pass; None if none is pending, or none is known.
     earliest_horizon_ms: int | None = None
     # For markers alone, and the ranges of tombstones; None: only the earliest of all is known.
@@ -139,10 +141,14 @@ class Pending:
         """When the segment's first tombstone was, or may have been, written."""
         known = self.tombstones.get(segment.base_offset)
         seen_ms = known.first_ms if known is not None else None
-        if segment.base_offset >= self.watched_from_offset or segment.first_timestamp <= 0:
+        if segment.base_offset >= self.watched_from_offset:
             return seen_ms
-        # Written before this process started: its first record could be a tombstone.
-        return segment.first_timestamp if seen_ms is None else min(seen_ms, segment.first_timestamp)
+        # Written before this process started: its first record could be a tombstone. Where that has
+        # no time, the segment has one: its file's, if no record has any.
+        first_ms = segment.first_timestamp
+        written_ms = first_ms if first_ms > 0 else segment.largest_timestamp
+        written_ms = min(written_ms, self.watched_from_ms)
+        return written_ms if seen_ms is None else min(seen_ms, written_ms)
 
 
 def dirty_segments(facts: LogFacts, first_dirty_offset: int) -> list[DirtySegment]:

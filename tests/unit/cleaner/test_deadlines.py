@@ -137,6 +137,27 @@ def test_segments_from_before_the_start_may_hold_tombstones_and_are_treated_so()
     assert dues_of(active_log(), watched) == []
 
 
+@pytest.mark.parametrize("first_timestamp", [-1, 0])
+def test_segment_from_before_the_start_without_a_first_time_is_due_by_its_largest(
+    first_timestamp: int,
+) -> None:
+    """That is the time of its file where its records have none."""
+    log_facts = facts(DirtySegment(0, 70, first_timestamp, T0), end_offset=10)
+
+    found = dues_of(log_facts, Pending(watched_from_offset=10))
+
+    assert found == [Due(CleaningReason.TOMBSTONE, T0 + DAY_MS, 0)]
+
+
+def test_timestamp_in_the_future_does_not_keep_a_segment_from_before_the_start() -> None:
+    """As a producer writes them that counts microseconds."""
+    log_facts = facts(DirtySegment(0, 70, 1000 * T0, 1000 * T0), end_offset=10)
+
+    found = dues_of(log_facts, Pending(watched_from_offset=10, watched_from_ms=T0))
+
+    assert found == [Due(CleaningReason.TOMBSTONE, T0 + DAY_MS, 0)]
+
+
 def test_tombstones_are_forgotten_with_the_pass_that_has_seen_them() -> None:
     pending = Pending()
     pending.appended(0, 2, now_ms=T0)

@@ -86,7 +86,9 @@ class CleaningWork:
             # Of an older log under this name, or of an end that was lost. What comes there now has
             # not been cleaned, and must not pass for it once the log has grown so far.
             self.files.set_first_dirty_offset(tp, log.log_start_offset)
-        pending = Pending(watched_from_offset=log.log_end_offset)
+        pending = Pending(
+            watched_from_offset=log.log_end_offset, watched_from_ms=log.clock.now_ms()
+        )
         last = self.files.last_cleaned(log)
         if last is not None:
             pending.know_horizons(
