@@ -93,6 +93,16 @@ class Pending:
             times.append(self.marker_horizon_ms)
         return min(times, default=None)
 
+    def clock_shows(self, now_ms: int) -> None:
+        """What seems to lie ahead was before the wall clock was set back, and must not wait until
+        it has caught up."""
+        if self.rest_until_ms > now_ms + LONGEST_REST_MS:
+            self.rest_until_ms = 0
+        self.watched_from_ms = min(self.watched_from_ms, now_ms)
+        for base, (first_ms, total) in self.tombstones.items():
+            if first_ms > now_ms:
+                self.tombstones[base] = SegmentTombstones(now_ms, total)
+
     def merged(self, source_bases: Sequence[int], base_offset: int) -> None:
         """Segments became one: their tombstones now belong to its base."""
         moved = [self.tombstones.pop(base) for base in source_bases if base in self.tombstones]

@@ -229,6 +229,25 @@ def test_pass_that_changed_nothing_is_repeated_ever_more_rarely() -> None:
     assert reason_at(cleaned_log(), pending, T0 + 1, checkpoint=10) is None
 
 
+def test_clock_that_was_set_back_does_not_prolong_a_rest() -> None:
+    pending = Pending(earliest_horizon_ms=T0, horizons_are_known=True)
+    pending.rested(is_still_due=True, now_ms=T0 + 365 * DAY_MS)
+
+    pending.clock_shows(T0 + 1)
+
+    assert reason_at(cleaned_log(), pending, T0 + 1, checkpoint=10) is CleaningReason.HORIZON
+
+
+def test_tombstone_from_before_the_clock_was_set_back_waits_no_longer_than_others() -> None:
+    pending = Pending()
+    pending.appended(0, 2, now_ms=T0 + 365 * DAY_MS)
+
+    pending.clock_shows(T0)
+
+    assert dues_of(active_log(), pending) == [Due(CleaningReason.TOMBSTONE, T0 + DAY_MS, 0)]
+    assert pending.fresh_tombstones == 2
+
+
 def test_pass_that_did_what_it_was_for_needs_no_rest() -> None:
     pending = Pending(earliest_horizon_ms=T0 + 5, horizons_are_known=True)
     pending.rested(is_still_due=True, now_ms=T0)

@@ -145,6 +145,7 @@ class CleaningWork:
         dues: list[Due] = []
         pending = self.pending.get(tp)
         if pending is not None:
+            pending.clock_shows(now_ms)
             pending.deleted_below(log.segments.first.base_offset)
         if self.settings.finish_deletes and pending is not None:
             lag_ms = self.settings.tombstone_lag_ms
