@@ -134,6 +134,19 @@ def test_flush_ms_bounds_what_power_loss_can_take(machine: InProcess, client: Cl
     assert values_in(fetched(machine.connect())) == ["a", "b"]
 
 
+def test_flush_ms_goes_on_when_the_clock_is_set_back(machine: InProcess, client: Client) -> None:
+    create_topic(client, flush_ms="5000")
+    write(client, "a")
+    machine.advance(6_000)
+    machine.clock.set_wall_ms(machine.clock.now_ms() - 1_800_000)
+    write(client, "b")
+
+    machine.advance(6_000)
+    machine.lose_power("none")
+
+    assert values_in(fetched(machine.connect())) == ["a", "b"]
+
+
 def test_one_flush_of_a_partition_is_under_way_at_a_time(
     machine: InProcess, client: Client
 ) -> None:
