@@ -127,13 +127,17 @@ class Pending:
         for base in [base for base in self.tombstones if base < first_base]:
             del self.tombstones[base]
 
-    def truncated(self, end_offset: int) -> None:
-        for base in [base for base in self.tombstones if base >= end_offset]:
+    def truncated(self, base_offset: int, *, now_ms: int) -> None:
+        """The log is cut in the segment at `base_offset`. What is left of that one is dirty, and
+        may hold tombstones; nobody counts them."""
+        first_ms, _ = self.tombstones.get(base_offset, (now_ms, 0))
+        for base in [base for base in self.tombstones if base >= base_offset]:
             del self.tombstones[base]
+        self.tombstones[base_offset] = SegmentTombstones(first_ms, 0)
         if self.ranges:
-            kept = (each for each in self.ranges if each.first_offset < end_offset)
+            kept = (each for each in self.ranges if each.first_offset < base_offset)
             self.ranges = tuple(kept)
-        self.watched_from_offset = min(self.watched_from_offset, end_offset)
+        self.watched_from_offset = min(self.watched_from_offset, base_offset + 1)
 
     @property
     def fresh_tombstones(self) -> int:

@@ -193,9 +193,22 @@ def test_truncation_takes_the_tombstones_along() -> None:
     pending.appended(0, 1, now_ms=T0)
     pending.appended(10, 1, now_ms=T0)
 
-    pending.truncated(10)
+    pending.truncated(10, now_ms=T0)
 
     assert pending.fresh_tombstones == 1
+
+
+@pytest.mark.parametrize("watched_from", [0, 20], ids=["written since", "written before"])
+def test_truncation_inside_a_segment_leaves_what_is_due_in_it(watched_from: int) -> None:
+    """The cut is above the tombstone: it may be all that is left to start a pass."""
+    pending = Pending(watched_from_offset=watched_from)
+    if not watched_from:
+        pending.appended(10, 1, now_ms=T0)
+
+    pending.truncated(10, now_ms=T0 + HOUR_MS)
+    found = dues_of(facts(DirtySegment(10, 70, T0, T0), end_offset=15), pending)
+
+    assert found == [Due(CleaningReason.TOMBSTONE, T0 + DAY_MS, 10)]
 
 
 def test_retention_takes_the_tombstones_along() -> None:
@@ -315,7 +328,7 @@ def test_ranges_go_with_the_segments_that_retention_or_truncation_takes() -> Non
     deleted, truncated = held_pending(), held_pending()
 
     deleted.deleted_below(5)
-    truncated.truncated(5)
+    truncated.truncated(5, now_ms=T0)
 
     assert deleted.released_ms(NO_HOLDS) == T0 + 2 * HOUR_MS
     assert truncated.released_ms(NO_HOLDS) == T0 + HOUR_MS

@@ -178,7 +178,7 @@ class Cleaning(CleaningWork):
             # The worker hears of it when it hands over its next group.
             self.states.abort(tp)
         if tp in self.pending:
-            self.pending[tp].truncated(base_offset)
+            self.pending[tp].truncated(base_offset, now_ms=self.clock.now_ms())
             ledger = self.files.ledger(log)
             if (cut := ledger.truncated(base_offset)) != ledger:
                 self.files.set_ledger(log, cut)
