@@ -186,8 +186,12 @@ class LogDir(LogDirPartitions):
         self._checkpoint_truncation(log)
 
     def _announce_truncation(self, log: PartitionLog, offset: int) -> None:
-        if self.before_truncation is not None and offset < log.log_end_offset:
+        if self.before_truncation is None or offset >= log.log_end_offset:
+            return
+        try:
             self.before_truncation(log, offset)
+        except OSError as error:
+            raise _not_started(log, error) from error
 
     def _lower_checkpoints(self, log: PartitionLog, offset: int) -> None:
         """Done before the cut. Crash here: synced data is checked again. The other way round, a log
@@ -200,9 +204,7 @@ class LogDir(LogDirPartitions):
                 log.high_watermark = max(offset, log.log_start_offset)
                 self.checkpoint_high_watermarks()
         except OSError as error:
-            raise LogStorageError(
-                f"{log.topic_partition}: truncation was not started: {error}"
-            ) from error
+            raise _not_started(log, error) from error
 
     def _checkpoint_truncation(self, log: PartitionLog) -> None:
         try:
@@ -230,6 +232,11 @@ class LogDir(LogDirPartitions):
         self.checkpoint()
         self._mark_clean_stop(broker_epoch)
         self.lock.release()
+
+
+def _not_started(log: PartitionLog, error: OSError) -> LogStorageError:
+    """Nothing is cut yet: there may be room the next time."""
+    return LogStorageError(f"{log.topic_partition}: truncation was not started: {error}")
 
 
 def open_log_dir(

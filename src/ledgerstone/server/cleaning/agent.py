@@ -182,8 +182,14 @@ class Cleaning(CleaningWork):
             ledger = self.files.ledger(log)
             if (cut := ledger.truncated(base_offset)) != ledger:
                 self.files.set_ledger(log, cut)
-        if self.files.first_dirty_offsets.get(tp, 0) > base_offset:
-            self.files.set_first_dirty_offset(tp, base_offset)
+        known = self.files.first_dirty_offsets.get(tp, 0)
+        if known > base_offset:
+            try:
+                self.files.set_first_dirty_offset(tp, base_offset)
+            except OSError:
+                # The disk says what it said, so the next attempt must write as well.
+                self.files.cleaned_up_to(tp, known)
+                raise
 
     # -- choosing -----------------------------------------------------------------------------
 
