@@ -196,6 +196,7 @@ class LogDir(LogDirPartitions):
     def _lower_checkpoints(self, log: PartitionLog, offset: int) -> None:
         """Done before the cut. Crash here: synced data is checked again. The other way round, a log
         that ends below its recovery point or its high watermark would look damaged."""
+        before = log.recovery_point, log.high_watermark
         try:
             if offset < log.recovery_point:
                 log.recovery_point = offset
@@ -204,6 +205,8 @@ class LogDir(LogDirPartitions):
                 log.high_watermark = max(offset, log.log_start_offset)
                 self.checkpoint_high_watermarks()
         except OSError as error:
+            # The disk may say what it said, so the next attempt must write as well.
+            log.recovery_point, log.high_watermark = before
             raise _not_started(log, error) from error
 
     def _checkpoint_truncation(self, log: PartitionLog) -> None:
