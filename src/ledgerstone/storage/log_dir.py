@@ -148,7 +148,11 @@ class LogDir(LogDirPartitions):
 
         A limited number at a time, since a stop waits for the running plan."""
         now_ms = self.clock.now_ms()
-        files = [path for log in self.logs.values() for path in log.deleted_files.due(now_ms)]
+        files = [
+            path
+            for log in self.logs.values()
+            for path in log.deleted_files.due(now_ms, longest_ms=log.config.file_delete_delay_ms)
+        ]
         directories = [path for path, due_ms in self.doomed.items() if due_ms <= now_ms]
         if not files and not directories:
             return None
