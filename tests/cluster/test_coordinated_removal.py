@@ -18,6 +18,15 @@ def cluster(tmp_path: Path) -> Iterator[DeletingCluster]:
         yield nodes
 
 
+@pytest.fixture
+def hasty(tmp_path: Path) -> Iterator[DeletingCluster]:
+    """Tombstones are due at once."""
+    settings = {"ledgerstone.cleaner.tombstone.lag.ms": "300"}
+    with DeletingCluster(tmp_path, settings=settings) as cluster:
+        cluster.start()
+        yield cluster
+
+
 def delete_while_away(cluster: DeletingCluster, away: int) -> int:
     """The offset of a tombstone whose value node `away` still has."""
     cluster.write(b"k", b"v")
@@ -153,3 +162,18 @@ def test_103_unclean_election_below_what_was_clean_removes_nothing_early(
     cluster.start(1)
     wait_until(lambda: cluster.end(1) == 2, "node 1 has followed", 30)
     assert cluster.values(1) == {}
+
+
+def test_a_delete_on_a_quiet_topic_ends_on_every_replica_though_nobody_asks_for_a_pass(
+    hasty: DeletingCluster,
+) -> None:
+    """Each replica waits for the others, so that followers must know by themselves what is due."""
+    hasty.create([1, 2, 3])
+    hasty.write(b"k", b"v")
+    hasty.write(b"k", None)
+    hasty.await_caught_up(1, 2, 3)
+
+    def is_gone() -> bool:
+        return all(hasty.content(each) == [] for each in (1, 2, 3))
+
+    wait_until(is_gone, "the delete has ended", 25)

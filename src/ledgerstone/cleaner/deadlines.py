@@ -25,8 +25,8 @@ LONGEST_REST_MS: Final = 3_600_000
 class SegmentTombstones(NamedTuple):
     """Tombstones written to one segment since this process started."""
 
-    first_ms: int  # by the broker's clock, when the first of them was appended
-    total: int
+    first_ms: int  # by the broker's clock, when the first of them was, or may have been, appended
+    total: int  # that are known; nobody counts those that come from a leader
 
 
 class Due(NamedTuple):
@@ -41,6 +41,8 @@ class Pending:
 
     # Segments based below this offset may hold tombstones written before this process started.
     watched_from_offset: int = 0
+    # When it started: what lies there was written before, whatever its timestamps say.
+    watched_from_ms: int = INT64_MAX
     # The earliest horizon left by a pass; None if none is pending, or none is known.
     earliest_horizon_ms: int | None = None
     # For markers alone, and the ranges of tombstones; None: only the earliest of all is known.
@@ -91,6 +93,16 @@ class Pending:
             times.append(self.marker_horizon_ms)
         return min(times, default=None)
 
+    def clock_shows(self, now_ms: int) -> None:
+        """What seems to lie ahead was before the wall clock was set back, and must not wait until
+        it has caught up."""
+        if self.rest_until_ms > now_ms + LONGEST_REST_MS:
+            self.rest_until_ms = 0
+        self.watched_from_ms = min(self.watched_from_ms, now_ms)
+        for base, (first_ms, total) in self.tombstones.items():
+            if first_ms > now_ms:
+                self.tombstones[base] = SegmentTombstones(now_ms, total)
+
     def merged(self, source_bases: Sequence[int], base_offset: int) -> None:
         """Segments became one: their tombstones now belong to its base."""
         moved = [self.tombstones.pop(base) for base in source_bases if base in self.tombstones]
@@ -115,13 +127,17 @@ class Pending:
         for base in [base for base in self.tombstones if base < first_base]:
             del self.tombstones[base]
 
-    def truncated(self, end_offset: int) -> None:
-        for base in [base for base in self.tombstones if base >= end_offset]:
+    def truncated(self, base_offset: int, *, now_ms: int) -> None:
+        """The log is cut in the segment at `base_offset`. What is left of that one is dirty, and
+        may hold tombstones; nobody counts them."""
+        first_ms, _ = self.tombstones.get(base_offset, (now_ms, 0))
+        for base in [base for base in self.tombstones if base >= base_offset]:
             del self.tombstones[base]
+        self.tombstones[base_offset] = SegmentTombstones(first_ms, 0)
         if self.ranges:
-            kept = (each for each in self.ranges if each.first_offset < end_offset)
+            kept = (each for each in self.ranges if each.first_offset < base_offset)
             self.ranges = tuple(kept)
-        self.watched_from_offset = min(self.watched_from_offset, end_offset)
+        self.watched_from_offset = min(self.watched_from_offset, base_offset + 1)
 
     @property
     def fresh_tombstones(self) -> int:
@@ -139,10 +155,14 @@ class Pending:
         """When the segment's first tombstone was, or may have been, written."""
         known = self.tombstones.get(segment.base_offset)
         seen_ms = known.first_ms if known is not None else None
-        if segment.base_offset >= self.watched_from_offset or segment.first_timestamp <= 0:
+        if segment.base_offset >= self.watched_from_offset:
             return seen_ms
-        # Written before this process started: its first record could be a tombstone.
-        return segment.first_timestamp if seen_ms is None else min(seen_ms, segment.first_timestamp)
+        # Written before this process started: its first record could be a tombstone. Where that has
+        # no time, the segment has one: its file's, if no record has any.
+        first_ms = segment.first_timestamp
+        written_ms = first_ms if first_ms > 0 else segment.largest_timestamp
+        written_ms = min(written_ms, self.watched_from_ms)
+        return written_ms if seen_ms is None else min(seen_ms, written_ms)
 
 
 def dirty_segments(facts: LogFacts, first_dirty_offset: int) -> list[DirtySegment]:

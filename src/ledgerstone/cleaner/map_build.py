@@ -17,7 +17,7 @@ from ledgerstone.cleaner.offset_map import FullAt, OffsetMap
 from ledgerstone.cleaner.plan import CleaningPlan, PassStats, SourceSegment
 from ledgerstone.cleaner.windows import SourceReader, SourceWindow
 from ledgerstone.errors import CorruptFile, KafkaError
-from ledgerstone.records.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG
+from ledgerstone.records.batch import CONTROL_FLAG, HEADER_SIZE, TRANSACTIONAL_FLAG
 from ledgerstone.records.kernels import BatchAction
 from ledgerstone.storage.filenames import Kind
 from ledgerstone.storage.segment import Segment
@@ -61,7 +61,7 @@ class MapBuilder:
         """Whether all of the segment went in."""
         segment = self._open(source)
         path = segment.path(Kind.LOG)
-        start = segment.offset_index.lookup(self._first_dirty_offset).position
+        start = self._start_in(segment, source)
         for window in self._reader.windows(segment.file, path, source, start_position=start):
             self._stats.map_bytes_read += window.size_bytes
             self._charge(window.size_bytes)
@@ -72,6 +72,18 @@ class MapBuilder:
             if not is_mapped:
                 return False
         return True
+
+    def _start_in(self, segment: Segment, source: SourceSegment) -> int:
+        """Where to begin. The index saves time and no more: where it leads past the first dirty
+        offset, the map would lack tombstones, and what they delete would outlive them."""
+        first_dirty = self._first_dirty_offset
+        position = segment.offset_index.lookup(first_dirty).position
+        if not 0 < position <= source.size_bytes - HEADER_SIZE:
+            return 0
+        try:
+            return position if segment.header_at(position).base_offset <= first_dirty else 0
+        except KafkaError:
+            return 0
 
     def _map_window(self, window: SourceWindow, path: str) -> bool:
         first_dirty = self._first_dirty_offset

@@ -49,10 +49,14 @@ class TombstoneLedger:
     def after_pass(
         self, traces: TombstoneTraces | None, *, end_offset: int, now_ms: int
     ) -> "TombstoneLedger":
-        """Entries beyond the reach of the pass stay."""
+        """What lies beyond the reach of the pass stays, of a range that it ended in, too."""
         if traces is None:
             return replace(self, pending=None)
-        beyond = [each for each in self.pending or () if each.first_offset >= end_offset]
+        beyond = [
+            each._replace(first_offset=max(each.first_offset, end_offset))
+            for each in self.pending or ()
+            if each.last_offset >= end_offset
+        ]
         after = replace(self, pending=bounded([*traces.pending, *beyond]))
         if traces.removed is None:
             return after

@@ -117,6 +117,12 @@ class Following:
         while self.load_coordinators():
             pass
 
+    def replicated(self, topic_partition: TopicPartition) -> None:
+        """A log has grown here by what its leader sent. Nobody has looked for tombstones in it."""
+        partition = self.partitions.find(topic_partition)
+        if partition is not None:
+            self.cleaning.appended(partition.log, 0)
+
     def high_watermark_moved(self, topic_partition: TopicPartition) -> None:
         """A follower has fetched, or this follower has learned how far its leader got: requests and
         decisions that waited for it may be answered."""

@@ -262,6 +262,9 @@ class Machines(BrokerTurn):
         counters.batches_in[topic] = counters.batches_in.get(topic, 0) + 1
         counters.bytes_in[topic] = counters.bytes_in.get(topic, 0) + size
 
+    def replicated(self, topic_partition: TopicPartition) -> None:
+        self.following.replicated(topic_partition)
+
     def high_watermark_moved(self, topic_partition: TopicPartition) -> None:
         self.following.high_watermark_moved(topic_partition)
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from ledgerstone.dataclasses import dataclass
 from ledgerstone.fs import Filesystem, join, parent_of
+from ledgerstone.types import INT64_MAX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +112,10 @@ class DeletedFiles:
             if path in self._waiting:
                 self._waiting[path] = min(self._waiting[path], now_ms)
 
-    def due(self, now_ms: int) -> list[str]:
+    def due(self, now_ms: int, *, longest_ms: int = INT64_MAX) -> list[str]:
+        """Nothing waits for more than `longest_ms` from now: the clock may have been set back."""
+        for path, due_ms in self._waiting.items():
+            self._waiting[path] = min(due_ms, now_ms + longest_ms)
         return [path for path, due_ms in self._waiting.items() if due_ms <= now_ms]
 
     def forget(self, gone: Iterable[str]) -> None:

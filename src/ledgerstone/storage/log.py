@@ -121,7 +121,7 @@ class PartitionLog:
     )
     # Called when the disk refused a write or an fsync; the log directory may go offline over it.
     on_disk_error: Callable[[BaseException], None] | None = field(default=None, repr=False)
-    last_flush_ms: int = 0
+    last_flush_ms: int = 0  # monotonic
     # A flush plan older than a truncation would vouch for bytes written after it.
     truncations: int = 0
     # Count of new names in the directory, and how many of them an fsync has made durable.
@@ -468,7 +468,7 @@ class PartitionLog:
         if plan.truncations != self.truncations:
             return
         self.recovery_point = max(self.recovery_point, min(plan.up_to, self.log_end_offset))
-        self.last_flush_ms = self.clock.now_ms()
+        self.last_flush_ms = self.clock.monotonic_ms()
         self.follows.remove_where(at_most=self.recovery_point)
 
     def flush(self, up_to: int | None = None) -> None:

@@ -148,7 +148,11 @@ class LogDir(LogDirPartitions):
 
         A limited number at a time, since a stop waits for the running plan."""
         now_ms = self.clock.now_ms()
-        files = [path for log in self.logs.values() for path in log.deleted_files.due(now_ms)]
+        files = [
+            path
+            for log in self.logs.values()
+            for path in log.deleted_files.due(now_ms, longest_ms=log.config.file_delete_delay_ms)
+        ]
         directories = [path for path, due_ms in self.doomed.items() if due_ms <= now_ms]
         if not files and not directories:
             return None
@@ -186,12 +190,17 @@ class LogDir(LogDirPartitions):
         self._checkpoint_truncation(log)
 
     def _announce_truncation(self, log: PartitionLog, offset: int) -> None:
-        if self.before_truncation is not None and offset < log.log_end_offset:
+        if self.before_truncation is None or offset >= log.log_end_offset:
+            return
+        try:
             self.before_truncation(log, offset)
+        except OSError as error:
+            raise _not_started(log, error) from error
 
     def _lower_checkpoints(self, log: PartitionLog, offset: int) -> None:
         """Done before the cut. Crash here: synced data is checked again. The other way round, a log
         that ends below its recovery point or its high watermark would look damaged."""
+        before = log.recovery_point, log.high_watermark
         try:
             if offset < log.recovery_point:
                 log.recovery_point = offset
@@ -200,9 +209,9 @@ class LogDir(LogDirPartitions):
                 log.high_watermark = max(offset, log.log_start_offset)
                 self.checkpoint_high_watermarks()
         except OSError as error:
-            raise LogStorageError(
-                f"{log.topic_partition}: truncation was not started: {error}"
-            ) from error
+            # The disk may say what it said, so the next attempt must write as well.
+            log.recovery_point, log.high_watermark = before
+            raise _not_started(log, error) from error
 
     def _checkpoint_truncation(self, log: PartitionLog) -> None:
         try:
@@ -230,6 +239,11 @@ class LogDir(LogDirPartitions):
         self.checkpoint()
         self._mark_clean_stop(broker_epoch)
         self.lock.release()
+
+
+def _not_started(log: PartitionLog, error: OSError) -> LogStorageError:
+    """Nothing is cut yet: there may be room the next time."""
+    return LogStorageError(f"{log.topic_partition}: truncation was not started: {error}")
 
 
 def open_log_dir(

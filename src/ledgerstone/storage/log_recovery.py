@@ -235,12 +235,13 @@ def recover_segment(
         if aborted is not None:
             aborted_txns.append(aborted)
 
-    truncated = segment.recover(
-        on_batch, now_ms=log.clock.now_ms(), on_bad=on_bad, is_gapless=is_gapless
+    return segment.recover(
+        on_batch,
+        now_ms=log.clock.now_ms(),
+        on_bad=on_bad,
+        is_gapless=is_gapless,
+        aborted_txns=aborted_txns,
     )
-    for each in aborted_txns:
-        segment.add_aborted_txn(each)
-    return truncated
 
 
 def _trouble_with_indexes(

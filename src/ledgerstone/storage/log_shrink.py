@@ -6,9 +6,10 @@ in the middle of a file can finish. The crash rules are in README.md.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
-from ledgerstone.errors import LogStorageError
+from ledgerstone.errors import CorruptFile, LogStorageError
 from ledgerstone.fs import join
 from ledgerstone.storage.filenames import Kind, aside_suffix, file_name
 from ledgerstone.storage.log import PartitionLog, new_segment
@@ -31,8 +32,8 @@ def _failing(log: PartitionLog, what: str) -> Iterator[None]:
     """An error half way leaves memory and disk inconsistent: the log takes no more writes."""
     try:
         yield
-    except OSError as error:
-        log.fail(f"{what} failed: {error}", error)
+    except (OSError, CorruptFile) as error:
+        log.fail(f"{what} failed: {error}", error if isinstance(error, OSError) else None)
         raise LogStorageError(f"{log.topic_partition}: {what} failed: {error}") from error
 
 
@@ -197,6 +198,7 @@ def truncate_to(log: PartitionLog, offset: int) -> bool:
     if log.segments.first.base_offset > offset:
         truncate_fully_and_start_at(log, offset)
         return True
+    _find_cut(log, offset)
     with _failing(log, "truncation"):
         # Highest first. Crash here: the rest is a prefix of the log, without holes.
         for segment in reversed(log.segments.starting_from(offset + 1)):
@@ -213,6 +215,14 @@ def truncate_to(log: PartitionLog, offset: int) -> bool:
         # As a restart finds it: an end inside a batch that was dropped is remembered by no file.
         _end_at(log, active.next_offset())
     return True
+
+
+def _find_cut(log: PartitionLog, offset: int) -> None:
+    """A wrong index is rebuilt, and damage told, while the log is whole."""
+    segment = log.segments.floor(offset)
+    if segment is not None and segment.size:
+        for each in (offset - 1, offset):
+            mending(log, partial(segment.find, each))
 
 
 def truncate_fully_and_start_at(log: PartitionLog, offset: int) -> None:

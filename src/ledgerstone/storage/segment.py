@@ -219,13 +219,13 @@ class Segment(SegmentReader):
         now_ms: int,
         on_bad: OnBad | None = None,
         is_gapless: bool = False,
+        aborted_txns: Sequence[AbortedTxnEntry] = (),
     ) -> int:
         """Rebuilds the indexes from the log file and cuts it at the first bad batch.
 
-        `on_batch` sees good batches in order, see `segment_rebuild.OnBatch` (the caller keeps
-        producer state, epochs and aborted transactions, and adds those afterwards). `on_bad` is
-        called before anything is changed and may raise instead. Returns the number of bytes cut
-        off."""
+        `on_batch` sees good batches in order, see `segment_rebuild.OnBatch`: the caller keeps
+        producer state and epochs, and adds to `aborted_txns`. `on_bad` is called before anything is
+        changed and may raise instead. Returns the number of bytes cut off."""
         file_size = self.file.size()
         found = SegmentRebuild(
             self.base_offset, self._index_room(), on_batch, is_gapless=is_gapless
@@ -236,6 +236,10 @@ class Segment(SegmentReader):
         if found.size < file_size and on_bad is not None:
             on_bad(found.size, file_size, found.next_offset)
         self.reset_indexes()
+        # Before the others. Crash here: the time index is empty, and the next start rebuilds all
+        # three. Nothing would tell it that an aborted transaction is missing.
+        for each in aborted_txns:
+            self.add_aborted_txn(each)
         self._bookmarks.clear()
         self.size = found.size
         self._first_read, self.holes = None, ()

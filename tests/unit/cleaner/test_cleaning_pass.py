@@ -245,3 +245,20 @@ def test_large_decompressed_batch_is_cleaned_within_its_limit() -> None:
     run(log, plan)
 
     assert [(offset, key) for offset, key, _ in contents(log)] == [(1, "large"), (2, "k")]
+
+
+@pytest.mark.parametrize("position", [8 * 71, 8 * 71 + 1, 1 << 30], ids=["later", "astray", "far"])
+def test_index_that_leads_past_the_first_dirty_offset_brings_no_key_back(position: int) -> None:
+    """The map would lack a tombstone that the pass stamps, and the value it deletes would stay."""
+    world = World()
+    log = compacted(world, segment_bytes=1 << 20, index_interval_bytes=0)
+    append(log, ("gone", "1"))
+    append(log, ("gone", None))
+    for n in range(10):
+        append(log, (f"{n}", "v"))
+    log.roll()
+    put(log.fs, log.segments.first.offset_index.path, position.to_bytes(4, "big"), 4)
+
+    clean(log, 1)
+
+    assert ("gone", "1") not in [(key, value) for _, key, value in contents(log)]

@@ -137,6 +137,27 @@ def test_segments_from_before_the_start_may_hold_tombstones_and_are_treated_so()
     assert dues_of(active_log(), watched) == []
 
 
+@pytest.mark.parametrize("first_timestamp", [-1, 0])
+def test_segment_from_before_the_start_without_a_first_time_is_due_by_its_largest(
+    first_timestamp: int,
+) -> None:
+    """That is the time of its file where its records have none."""
+    log_facts = facts(DirtySegment(0, 70, first_timestamp, T0), end_offset=10)
+
+    found = dues_of(log_facts, Pending(watched_from_offset=10))
+
+    assert found == [Due(CleaningReason.TOMBSTONE, T0 + DAY_MS, 0)]
+
+
+def test_timestamp_in_the_future_does_not_keep_a_segment_from_before_the_start() -> None:
+    """As a producer writes them that counts microseconds."""
+    log_facts = facts(DirtySegment(0, 70, 1000 * T0, 1000 * T0), end_offset=10)
+
+    found = dues_of(log_facts, Pending(watched_from_offset=10, watched_from_ms=T0))
+
+    assert found == [Due(CleaningReason.TOMBSTONE, T0 + DAY_MS, 0)]
+
+
 def test_tombstones_are_forgotten_with_the_pass_that_has_seen_them() -> None:
     pending = Pending()
     pending.appended(0, 2, now_ms=T0)
@@ -172,9 +193,22 @@ def test_truncation_takes_the_tombstones_along() -> None:
     pending.appended(0, 1, now_ms=T0)
     pending.appended(10, 1, now_ms=T0)
 
-    pending.truncated(10)
+    pending.truncated(10, now_ms=T0)
 
     assert pending.fresh_tombstones == 1
+
+
+@pytest.mark.parametrize("watched_from", [0, 20], ids=["written since", "written before"])
+def test_truncation_inside_a_segment_leaves_what_is_due_in_it(watched_from: int) -> None:
+    """The cut is above the tombstone: it may be all that is left to start a pass."""
+    pending = Pending(watched_from_offset=watched_from)
+    if not watched_from:
+        pending.appended(10, 1, now_ms=T0)
+
+    pending.truncated(10, now_ms=T0 + HOUR_MS)
+    found = dues_of(facts(DirtySegment(10, 70, T0, T0), end_offset=15), pending)
+
+    assert found == [Due(CleaningReason.TOMBSTONE, T0 + DAY_MS, 10)]
 
 
 def test_retention_takes_the_tombstones_along() -> None:
@@ -206,6 +240,25 @@ def test_pass_that_changed_nothing_is_repeated_ever_more_rarely() -> None:
     assert rests[:3] == [FIRST_REST_MS, 2 * FIRST_REST_MS, 4 * FIRST_REST_MS]
     assert rests[-1] == LONGEST_REST_MS
     assert reason_at(cleaned_log(), pending, T0 + 1, checkpoint=10) is None
+
+
+def test_clock_that_was_set_back_does_not_prolong_a_rest() -> None:
+    pending = Pending(earliest_horizon_ms=T0, horizons_are_known=True)
+    pending.rested(is_still_due=True, now_ms=T0 + 365 * DAY_MS)
+
+    pending.clock_shows(T0 + 1)
+
+    assert reason_at(cleaned_log(), pending, T0 + 1, checkpoint=10) is CleaningReason.HORIZON
+
+
+def test_tombstone_from_before_the_clock_was_set_back_waits_no_longer_than_others() -> None:
+    pending = Pending()
+    pending.appended(0, 2, now_ms=T0 + 365 * DAY_MS)
+
+    pending.clock_shows(T0)
+
+    assert dues_of(active_log(), pending) == [Due(CleaningReason.TOMBSTONE, T0 + DAY_MS, 0)]
+    assert pending.fresh_tombstones == 2
 
 
 def test_pass_that_did_what_it_was_for_needs_no_rest() -> None:
@@ -275,7 +328,7 @@ def test_ranges_go_with_the_segments_that_retention_or_truncation_takes() -> Non
     deleted, truncated = held_pending(), held_pending()
 
     deleted.deleted_below(5)
-    truncated.truncated(5)
+    truncated.truncated(5, now_ms=T0)
 
     assert deleted.released_ms(NO_HOLDS) == T0 + 2 * HOUR_MS
     assert truncated.released_ms(NO_HOLDS) == T0 + HOUR_MS

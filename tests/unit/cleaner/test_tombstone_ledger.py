@@ -138,6 +138,15 @@ def test_pass_replaces_what_it_reached_and_keeps_what_lies_beyond() -> None:
     assert (after.removed_below_offset, after.removed_at_ms) == (90, 77)
 
 
+def test_pass_that_ends_inside_a_range_leaves_the_rest_of_it() -> None:
+    """As one for horizons may where an earlier pass ended in the middle of a segment."""
+    old = TombstoneLedger(pending=(TombstoneRange(5, 25, 30),))
+
+    after = old.after_pass(TombstoneTraces(), end_offset=20, now_ms=77)
+
+    assert after.pending == (TombstoneRange(20, 25, 30),)
+
+
 def test_groups_that_are_behind_are_told_from_where_to_where() -> None:
     committed = {"start": 0, "before": 3, "inside": 7, "last": 9, "past": 10}
 

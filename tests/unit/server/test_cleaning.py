@@ -10,6 +10,7 @@ from ledgerstone.cleaner.cleaning_state import CleaningState
 from ledgerstone.cleaner.plan import CleanedGroup, PassReport
 from ledgerstone.cleaner.selection import CleaningReason
 from ledgerstone.cleaner.worker import clean
+from ledgerstone.errors import LogStorageError
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsConfig,
@@ -595,6 +596,21 @@ def test_key_deleted_where_a_truncation_had_cut_never_returns(loses_power: bool)
         compact_twice(machine)
 
         assert on_disk(machine) == [("x", "1"), ("y", "1"), ("z", "1")], crash_at
+
+
+def test_key_deleted_after_a_truncation_that_the_disk_refused_at_first_never_returns() -> None:
+    """The second attempt lowers the checkpoint on disk, not only what is in memory."""
+    machine = InProcess()
+    _cut_under_the_checkpoint(machine)
+    machine.fs.fail_matching("pwrite", "*cleaner-offset-checkpoint*", errno.ENOSPC, times=1)
+    with pytest.raises(LogStorageError, match="not started"):
+        machine.broker.log_dir.truncate_to(TP, 1)
+    end_offset = log_of(machine).log_end_offset
+
+    machine.broker.log_dir.truncate_to(TP, 1)
+
+    assert end_offset == 3
+    assert checkpoint(machine) == {"events-0": 0}
 
 
 def test_pass_that_read_a_log_while_it_was_cut_did_not_fail(

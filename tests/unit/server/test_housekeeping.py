@@ -48,6 +48,21 @@ def test_segments_past_retention_go_with_the_next_run(machine: InProcess, client
     assert values_in(fetched(client, fetch({0: 1}))) == ["new"]
 
 
+def test_files_of_removed_segments_do_not_wait_for_a_clock_that_was_set_back(
+    machine: InProcess, client: Client
+) -> None:
+    create_topic(client, retention_ms="1", segment_ms="1", file_delete_delay_ms="60000")
+    write(client, "old")
+    machine.advance(40_000)
+    machine.clock.set_wall_ms(machine.clock.now_ms() - 1_800_000)
+
+    deleted = files_of(machine, ".deleted")
+    machine.advance(62_000)
+
+    assert deleted
+    assert files_of(machine, ".deleted") == []
+
+
 def test_retention_does_not_run_before_its_time(machine: InProcess, client: Client) -> None:
     create_topic(client, retention_ms="1", segment_ms="1")
     produced(client, batch(("key", "old")))
@@ -127,6 +142,19 @@ def test_rolled_segment_is_flushed_within_a_second(machine: InProcess, client: C
 def test_flush_ms_bounds_what_power_loss_can_take(machine: InProcess, client: Client) -> None:
     create_topic(client, flush_ms="5000")
     write(client, "a", "b")
+
+    machine.advance(6_000)
+    machine.lose_power("none")
+
+    assert values_in(fetched(machine.connect())) == ["a", "b"]
+
+
+def test_flush_ms_goes_on_when_the_clock_is_set_back(machine: InProcess, client: Client) -> None:
+    create_topic(client, flush_ms="5000")
+    write(client, "a")
+    machine.advance(6_000)
+    machine.clock.set_wall_ms(machine.clock.now_ms() - 1_800_000)
+    write(client, "b")
 
     machine.advance(6_000)
     machine.lose_power("none")

@@ -72,6 +72,7 @@ class Follows:
         self.wires = [Wires() for _ in range(fetchers)]
         self.express = Wires()
         self.leaders = {2: DumbLeader(), 3: DumbLeader()}
+        self.grown: list[TopicPartition] = []
         self.moved: list[TopicPartition] = []
         self.failures: list[TopicPartition | None] = []
         self.agent = Replicating(
@@ -92,6 +93,9 @@ class Follows:
         self.apply(*(a_broker(node_id) for node_id in (NODE, 2, 3)))
 
     # -- `ReplicatingTurn` ----------------------------------------------------------------------
+
+    def replicated(self, topic_partition: TopicPartition) -> None:
+        self.grown.append(topic_partition)
 
     def high_watermark_moved(self, topic_partition: TopicPartition) -> None:
         self.moved.append(topic_partition)
@@ -194,6 +198,7 @@ def test_leader_is_asked_at_its_listener_and_what_it_answers_is_appended(follows
 
     assert follows.end_offset() == 3
     assert follows.moved == [TopicPartition("t", 0)]
+    assert follows.grown == [TopicPartition("t", 0)]
     assert follows.in_flight == [2], "the next request leaves in the same turn"
 
 

@@ -1,10 +1,17 @@
 """A log directory: whose it is, who holds it, what it remembers, how partitions come and go."""
 
+import errno
 from dataclasses import dataclass, field
 
 import pytest
 
-from ledgerstone.errors import CorruptFile, InconsistentTopicId, LogDirLocked, StorageError
+from ledgerstone.errors import (
+    CorruptFile,
+    InconsistentTopicId,
+    LogDirLocked,
+    LogStorageError,
+    StorageError,
+)
 from ledgerstone.fs import join
 from ledgerstone.sim.clock import VirtualClock
 from ledgerstone.sim.dice import SeededDice
@@ -424,6 +431,27 @@ def test_kill_in_the_middle_of_a_new_beginning_is_no_damage() -> None:
 
     with pytest.raises(SimulatedCrash):
         log_dir.truncate_fully_and_start_at(A, 0)
+    machine.fs.kill()
+
+    assert not machine.start(boot_id="boot").refused
+
+
+@pytest.mark.parametrize("checkpoint", ["recovery-point-offset", "replication-offset"])
+def test_kill_in_a_truncation_that_was_refused_at_first_is_no_damage(checkpoint: str) -> None:
+    machine = Machine()
+    log_dir = machine.start(boot_id="boot")
+    log = log_dir.create(A, SMALL)
+    append_ones(log, 5)
+    log.flush()
+    log.advance_high_watermark(5)
+    log_dir.checkpoint()
+    machine.fs.fail_matching("create", f"*{checkpoint}-checkpoint*", errno.ENOSPC, times=1)
+    with pytest.raises(LogStorageError, match="not started"):
+        log_dir.truncate_to(A, 1)
+    machine.fs.crash_matching("fsync", "*.log")
+
+    with pytest.raises(SimulatedCrash):
+        log_dir.truncate_to(A, 1)
     machine.fs.kill()
 
     assert not machine.start(boot_id="boot").refused

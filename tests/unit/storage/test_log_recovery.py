@@ -1,5 +1,7 @@
 """After an unclean stop: what is checked, what is cut off, what is rebuilt."""
 
+import errno
+
 import pytest
 
 from ledgerstone.fs import join
@@ -339,3 +341,23 @@ def test_duplicate_of_a_batch_that_was_compacted_is_still_recognised(clean: bool
 
     assert again.duplicate
     assert (again.first_offset, again.last_offset) == (3, 4)
+
+
+def test_rebuild_that_the_disk_ends_half_way_does_not_forget_aborted_transactions() -> None:
+    """A segment that was synced is not read again once its indexes look whole."""
+    world = World()
+    log = world.open(SMALL, log_start_offset=100)
+    append_txn(log, 5, 0, 2)
+    end_txn(log, 5, commit=False)
+    log.roll()
+    append(log, ("a", "1"))
+    log.flush()
+    end_offset = log.log_end_offset
+    disk(world).unlink(join(world.directory, f"{100:020d}.index"))
+    disk(world).fail_matching("pwrite", "*.txnindex", errno.ENOSPC, times=1)
+
+    with pytest.raises(OSError, match="No space left"):
+        reopen(world, recovery_point=end_offset)
+    reopened, _ = reopen(world, recovery_point=end_offset)
+
+    assert reopened.segments.first.txn_index.entries() == [(5, 100, 102, 103)]

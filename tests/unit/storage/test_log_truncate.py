@@ -2,6 +2,8 @@
 
 import pytest
 
+from ledgerstone.errors import KafkaError
+from ledgerstone.fs import join
 from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.log_shrink import truncate_fully_and_start_at, truncate_to
 from ledgerstone.storage.producer_snapshots import ProducerSnapshots
@@ -17,6 +19,7 @@ from tests.kit.scenario import (
     facts,
     killed,
     names,
+    put,
     replicate_all,
     stored,
 )
@@ -213,3 +216,30 @@ def test_truncation_inside_a_batch_ends_the_log_where_a_restart_finds_its_end() 
 
     assert log.log_end_offset == log.recovery_point == 2
     assert killed(world).open(SMALL).log_end_offset == 2
+
+
+def test_truncation_where_an_index_is_wrong_rebuilds_it_before_anything_is_cut() -> None:
+    world = World()
+    log = world.open(SMALL)
+    append_ones(log, 10)
+    wrong = (2).to_bytes(4, "big") + (ONE_BYTES + 1).to_bytes(4, "big")
+    put(disk(world), join(world.directory, f"{3:020d}.index"), wrong, 8)
+
+    truncate_to(log, 5)
+    log.check_invariants()
+
+    assert offsets(all_records(log)) == list(range(5))
+    assert log.log_end_offset == 5
+
+
+def test_truncation_at_damage_cuts_nothing() -> None:
+    world = World()
+    log = world.open(SMALL)
+    append_ones(log, 10)
+    put(disk(world), join(world.directory, f"{3:020d}.log"), b"\xff", ONE_BYTES + 16)
+
+    with pytest.raises(KafkaError):
+        truncate_to(log, 5)
+
+    assert log.segments.bases() == [0, 3, 6, 9]
+    assert log.failure is not None

@@ -178,12 +178,18 @@ class Cleaning(CleaningWork):
             # The worker hears of it when it hands over its next group.
             self.states.abort(tp)
         if tp in self.pending:
-            self.pending[tp].truncated(base_offset)
+            self.pending[tp].truncated(base_offset, now_ms=self.clock.now_ms())
             ledger = self.files.ledger(log)
             if (cut := ledger.truncated(base_offset)) != ledger:
                 self.files.set_ledger(log, cut)
-        if self.files.first_dirty_offsets.get(tp, 0) > base_offset:
-            self.files.set_first_dirty_offset(tp, base_offset)
+        known = self.files.first_dirty_offsets.get(tp, 0)
+        if known > base_offset:
+            try:
+                self.files.set_first_dirty_offset(tp, base_offset)
+            except OSError:
+                # The disk says what it said, so the next attempt must write as well.
+                self.files.cleaned_up_to(tp, known)
+                raise
 
     # -- choosing -----------------------------------------------------------------------------
 

@@ -86,7 +86,9 @@ class CleaningWork:
             # Of an older log under this name, or of an end that was lost. What comes there now has
             # not been cleaned, and must not pass for it once the log has grown so far.
             self.files.set_first_dirty_offset(tp, log.log_start_offset)
-        pending = Pending(watched_from_offset=log.log_end_offset)
+        pending = Pending(
+            watched_from_offset=log.log_end_offset, watched_from_ms=log.clock.now_ms()
+        )
         last = self.files.last_cleaned(log)
         if last is not None:
             pending.know_horizons(
@@ -97,6 +99,8 @@ class CleaningWork:
         self.pending[tp] = pending
 
     def appended(self, log: PartitionLog, tombstone_count: int) -> None:
+        """Not called for what certainly has none; 0: it may have some, as what a leader sent. The
+        replicas wait for each other, so that a follower that knew of none would hold them all."""
         pending = self.pending.get(log.topic_partition)
         if pending is not None and log.config.compacts:
             base_offset = log.segments.active.base_offset
@@ -141,6 +145,7 @@ class CleaningWork:
         dues: list[Due] = []
         pending = self.pending.get(tp)
         if pending is not None:
+            pending.clock_shows(now_ms)
             pending.deleted_below(log.segments.first.base_offset)
         if self.settings.finish_deletes and pending is not None:
             lag_ms = self.settings.tombstone_lag_ms

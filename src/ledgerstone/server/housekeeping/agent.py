@@ -218,6 +218,6 @@ class Housekeeping:
 
 def _flush_target(log: PartitionLog) -> int:
     flush_ms = log.config.flush_ms
-    if flush_ms < INT64_MAX and log.clock.now_ms() - log.last_flush_ms >= flush_ms:
+    if flush_ms < INT64_MAX and log.clock.monotonic_ms() - log.last_flush_ms >= flush_ms:
         return log.log_end_offset
     return log.segments.active.base_offset

@@ -41,6 +41,8 @@ EXPRESS_PURPOSE: Final = "replication-express"
 class ReplicatingTurn(Protocol):
     """The broker, as far as replicas that grow change what happens in this turn."""
 
+    def replicated(self, topic_partition: TopicPartition) -> None: ...
+
     def high_watermark_moved(self, topic_partition: TopicPartition) -> None: ...
 
     def log_failed(self, topic_partition: TopicPartition | None, error: Exception) -> None: ...
@@ -231,11 +233,12 @@ class Replicating:
     # -- what came of it ----------------------------------------------------------------------
 
     def _take(self, line: _Line, outcome: FetchOutcome) -> None:
+        turn = self.turn
+        assert turn is not None
         for topic_partition, size_bytes in outcome.grown:
             self.bytes_in += size_bytes
             self._throttle.record(topic_partition, size_bytes, self._clock.monotonic_ms())
-        turn = self.turn
-        assert turn is not None
+            turn.replicated(topic_partition)
         for topic_partition in outcome.committed:
             turn.high_watermark_moved(topic_partition)
         for note in outcome.notes:
