@@ -327,13 +327,18 @@ def test_producers_of_a_partition_are_described(client: Client) -> None:
     assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_partition_that_is_named_again_is_described_once(client: Client) -> None:
-    topics = [DescribeProducersRequestTopic(name=TOPIC, partition_indexes=[0, 9, 0])] * 2
+@pytest.mark.parametrize(
+    ("repeats", "expected"), [(50, [[0, 9] * 50]), (51, [[0, 9]])], ids=["some", "too many"]
+)
+def test_partition_that_is_named_too_often_is_described_once(
+    client: Client, repeats: int, expected: list[list[int]]
+) -> None:
+    topics = [DescribeProducersRequestTopic(name=TOPIC, partition_indexes=[0, 9] * repeats)]
 
     response = client.ask(DescribeProducersRequest(topics=topics), DescribeProducersResponse)
 
-    (topic,) = response.topics
-    assert [each.partition_index for each in topic.partitions] == [0, 9]
+    found = [[each.partition_index for each in topic.partitions] for topic in response.topics]
+    assert found == expected
 
 
 def test_connection_is_good_after_a_refusal(client: Client) -> None:

@@ -165,16 +165,17 @@ def test_old_clients_know_fencing_by_another_code(
     assert producer.add(P0, version=min(version, 3)) == code
 
 
-def test_an_id_that_is_named_again_is_described_once(producer: TxnProducer) -> None:
+@pytest.mark.parametrize(("repeats", "answered"), [(50, 50), (51, 1)])
+def test_an_id_that_is_named_too_often_is_described_once(
+    producer: TxnProducer, repeats: int, answered: int
+) -> None:
     producer.init()
-    request = DescribeTransactionsRequest(transactional_ids=[ID, "unknown", ID])
+    request = DescribeTransactionsRequest(transactional_ids=[ID, "unknown"] * repeats)
 
     response = producer.client.ask(request, DescribeTransactionsResponse)
 
-    assert [(each.transactional_id, each.error_code) for each in response.transaction_states] == [
-        (ID, 0),
-        ("unknown", ErrorCode.TRANSACTIONAL_ID_NOT_FOUND),
-    ]
+    found = [(each.transactional_id, each.error_code) for each in response.transaction_states]
+    assert found == [(ID, 0), ("unknown", ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)] * answered
 
 
 def test_brokers_add_and_verify_for_several_transactions(producer: TxnProducer) -> None:

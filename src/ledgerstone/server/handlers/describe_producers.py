@@ -1,9 +1,12 @@
 """DescribeProducers (61). Grade D.
 
 Behaviour: the producers a partition remembers, with their open transactions; any replica is asked.
-Each partition is answered once.
+Of more than a hundred partitions, each is answered once.
 Versions: 0.
 """
+
+from collections.abc import Iterable
+from typing import Final
 
 from ledgerstone.errors import KafkaError
 from ledgerstone.metadata.topic_names import check_topic_name
@@ -18,19 +21,27 @@ from ledgerstone.server.broker import Broker
 from ledgerstone.server.request import Answer, Request
 from ledgerstone.types import TopicPartition
 
+# Of so many names, the same one may be there again, and is answered again, as in Kafka.
+_MOST_REPEATED: Final = 100
+
 
 def handle(broker: Broker, request: Request, message: DescribeProducersRequest) -> Answer:
-    # To say all producers again and again would cost us more than the asker.
-    asked: dict[str, dict[int, None]] = {}
-    for topic in message.topics:
-        asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
+    asked: Iterable[tuple[str, Iterable[int]]] = (
+        (topic.name, topic.partition_indexes) for topic in message.topics
+    )
+    if sum(len(topic.partition_indexes) for topic in message.topics) > _MOST_REPEATED:
+        # To say all producers of one again and again would cost us more than the asker.
+        once: dict[str, dict[int, None]] = {}
+        for name, numbers in asked:
+            once.setdefault(name, {}).update(dict.fromkeys(numbers))
+        asked = once.items()
     return DescribeProducersResponse(
         topics=[
             DescribeProducersResponseTopic(
                 name=name,
                 partitions=[_describe(broker, TopicPartition(name, number)) for number in numbers],
             )
-            for name, numbers in asked.items()
+            for name, numbers in asked
         ]
     )
 
