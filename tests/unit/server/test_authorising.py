@@ -37,7 +37,10 @@ from ledgerstone.protocol.messages.delete_acls import (
 )
 from ledgerstone.protocol.messages.delete_groups import DeleteGroupsRequest
 from ledgerstone.protocol.messages.describe_groups import DescribeGroupsRequest
-from ledgerstone.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from ledgerstone.protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+)
 from ledgerstone.protocol.messages.fetch import (
     FetchPartition,
     FetchReplicaState,
@@ -286,6 +289,18 @@ def test_unknown_and_hidden_topics_look_the_same(admin: Client, login: Login) ->
 
     assert answers[0] == answers[1]
     assert answers[0].error_code == DENIED
+
+
+@pytest.mark.usefixtures("admin")
+def test_a_transactional_id_that_is_named_again_is_refused_again(login: Login) -> None:
+    """As in Kafka."""
+    request = DescribeTransactionsRequest(transactional_ids=["secret", "secret"])
+
+    answer = login("ann").ask(request, DescribeTransactionsResponse)
+
+    assert [(each.transactional_id, each.error_code) for each in answer.transaction_states] == [
+        ("secret", ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    ] * 2
 
 
 class _Name(str):

@@ -132,7 +132,12 @@ def describe_transactions(call: GuardedCall) -> Answer:
         for each in dict.fromkeys(message.transactional_ids)
         if each and not call.may_on_transactions_of(describe, each)
     }
-    answers = [DescribeTransactionsTransactionState(TRANSACTIONS_DENIED, each) for each in hidden]
+    # One that is named again is refused again, as in Kafka: that costs no more than to ask it.
+    answers = [
+        DescribeTransactionsTransactionState(TRANSACTIONS_DENIED, each)
+        for each in message.transactional_ids
+        if each in hidden
+    ]
 
     def finish(response: DescribeTransactionsResponse) -> DescribeTransactionsResponse:
         for state in response.transaction_states:
