@@ -17,14 +17,15 @@ from bench.peers.produce import (
     line_of,
     partitions_text,
 )
-from bench.peers.topics import filled
+from bench.peers.topics import check_alike, filled
 
 MESSAGES: Final = {100: 400_000, 1000: 250_000, 10_000: 25_000}
 QUICK_SHARE: Final = 20
 CONSUMERS: Final = (1, 4)
 NOTE: Final = (
-    "From the page cache, from the first request to the last record. Of four consumers, each a "
-    "process, every one reads the whole topic at the same time, and their bytes are added up."
+    "From the page cache, from the first request to the last record; batches of 100 kB, the same "
+    "on both sides. Of four consumers, each a process, every one reads the whole topic at the same "
+    "time, and their bytes are added up."
 )
 
 
@@ -58,6 +59,7 @@ def run(arena: Arena) -> list[Line]:
                     codec=topic.codec,
                 )
             )
+            check_alike(topic.name, turns.contestants)
         for topic in topics[::WARM_UP_STEP]:
             turns.each(partial(measure, workers[:1], topic, share))
         found: dict[tuple[Topic, int], list[Both[Spent]]] = {case: [] for case in cases}

@@ -24,6 +24,7 @@ VALUES: Final = 64
 CALL_BYTES: Final = 2_000_000  # of values handed out by one consume(), at most
 CALL_MESSAGES: Final = 10_000
 LATENCY_BYTES: Final = 100
+FULL_LINGER_MS: Final = 60_000  # flush() does not wait for it
 WARM_UP: Final = 500
 PACE_S: Final = 0.01
 STAMP: Final = struct.Struct(">d")
@@ -52,8 +53,12 @@ def produce(
     acks: str = "1",
     codec: str = "none",
     producers: int = 1,
+    batch_bytes: int | None = None,
 ) -> Moved:
-    """From the first produce() until the last record is acknowledged."""
+    """From the first produce() until the last record is acknowledged.
+
+    With `batch_bytes` batches are sent once they are full. Otherwise what they hold depends on how
+    soon the broker answers."""
     failures: list[str] = []
 
     def note(error: KafkaError | None, _: Message) -> None:
@@ -62,6 +67,8 @@ def produce(
 
     settings = {**BULK, "bootstrap.servers": bootstrap, "on_delivery": note}
     settings |= {"acks": acks, "compression.type": codec}
+    if batch_bytes is not None:
+        settings |= {"batch.size": batch_bytes, "linger.ms": FULL_LINGER_MS}
     clients = [Producer(settings) for _ in range(producers)]
     values = values_of(value_bytes)
     for client in clients:

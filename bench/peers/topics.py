@@ -1,11 +1,18 @@
 """Topics made on either side, usable when the call returns. Shell."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from bench.peers.contestants import HOST, Contestant
 from bench.peers.load import Load
 from bench.raw_client import RawClient, create_topic
+
+# Of one producer's batches of so many bytes both sides get the same. Batches that are sent when
+# linger.ms is over grow while the broker is slow to answer: a slower one would be read faster.
+FULL_BATCH_BYTES: Final = 100_000
+# A topic may have taken a record for each partition more than once, until it was ready.
+MOST_APART: Final = 0.02
 
 
 def make_topic(name: str, partitions: int, contestant: Contestant) -> float:
@@ -32,6 +39,17 @@ def filled(
             value_bytes=value_bytes,
             messages=messages,
             codec=codec,
+            batch_bytes=FULL_BATCH_BYTES,
         )
 
     return fill
+
+
+def check_alike(topic: str, contestants: Sequence[Contestant]) -> None:
+    """Whoever reads less has less to do. RuntimeError: the sides did not write the same."""
+    sizes = {
+        each.name: sum(path.stat().st_size for path in each.data.glob(f"{topic}-*/*.log"))
+        for each in contestants
+    }
+    if max(sizes.values()) - min(sizes.values()) > MOST_APART * max(sizes.values()):
+        raise RuntimeError(f"{topic} is not the same on both sides: {sizes} bytes")
