@@ -89,13 +89,19 @@ def _made(cls: type, *, is_frozen: bool, is_keyword_only: bool, has_eq: bool) ->
 
 def _declared(cls: type) -> dict[str, Any]:
     own = {}
-    for name, annotation in vars(cls).get("__annotations__", {}).items():
+    for name, annotation in _own_annotations(cls).items():
         if annotation is ClassVar or get_origin(annotation) is ClassVar:
             continue
         own[name] = default = vars(cls).get(name, MISSING)
         if type(default).__hash__ is None:
             raise ValueError(f"{cls.__name__}.{name}: a mutable default needs a default_factory")
     return own
+
+
+def _own_annotations(cls: type) -> dict[str, Any]:
+    """What its body says. From Python 3.14 on they are not in `vars` until somebody asks the class
+    for them (PEP 649); builtins have none."""
+    return getattr(cls, "__annotations__", {})
 
 
 def _with_bases(
@@ -121,7 +127,7 @@ class _FieldsWhenAsked:
         declared: dict[str, Any] = vars(mine)[_SHAPE].declared
         annotations: dict[str, Any] = {}
         for base in reversed(mine.__mro__):
-            annotations |= vars(base).get("__annotations__", {})
+            annotations |= _own_annotations(base)
         content = {name: each for name, each in declared.items() if each is not MISSING}
         content["__annotations__"] = {name: annotations[name] for name in declared}
         content["__doc__"] = mine.__name__  # Without one, the signature would be made into one.
