@@ -243,11 +243,11 @@ def _tables(
     pipeline: Pipeline, master: str | None, given: list[str]
 ) -> "Iterator[tuple[SparkSession, list[tuple[Pipeline, TableTarget]]]]":
     """A session, and the table for each topic, with the pipeline locked against other runs."""
-    from ledgerstone.pipeline.status import held
+    from ledgerstone.pipeline.holding import held_with_table
     from ledgerstone.pipeline.tables.opening import open_target
 
     with ExitStack() as opened:
-        opened.enter_context(held(Path(pipeline.work)))
+        opened.enter_context(held_with_table(pipeline))
         spark = opened.enter_context(_session(pipeline, master, given))
         tables = []
         for each in pipeline.each_topic:

@@ -27,9 +27,9 @@ from ledgerstone.pipeline.erasing_key import WantedKey, wanted_key
 from ledgerstone.pipeline.erasing_snapshots import purge_snapshots
 from ledgerstone.pipeline.erasing_tables import output_name, purge_table, search_table
 from ledgerstone.pipeline.errors import PipelineError
+from ledgerstone.pipeline.holding import held_with_table
 from ledgerstone.pipeline.layout import TOPIC
 from ledgerstone.pipeline.schema_registry import registered_schema
-from ledgerstone.pipeline.status import held
 
 _TIMEOUT_S: Final = 30.0
 _MAX_ANSWER: Final = 16 << 20
@@ -54,7 +54,7 @@ def purge(
         # The same key of another topic is not erased; a search finds it, and says so.
         columns = {TOPIC: pipeline.source.topic, **wanted.columns}
         wanted = WantedKey(raw=wanted.raw, columns=columns)
-    with held(Path(pipeline.work)):
+    with held_with_table(pipeline, makes=False):
         purge_table(pipeline, wanted)
         for path in sorted(Path(pipeline.work).rglob("*.sqlite")):
             with closing(sqlite3.connect(path, isolation_level=None)) as db:

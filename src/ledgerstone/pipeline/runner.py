@@ -24,7 +24,8 @@ from ledgerstone.pipeline.definition import Pipeline
 from ledgerstone.pipeline.errors import TopicChanged
 from ledgerstone.pipeline.executors import SparkExecutors
 from ledgerstone.pipeline.following import how_to_begin_anew
-from ledgerstone.pipeline.status import RunState, RunStatus, held, own_pid, write_status
+from ledgerstone.pipeline.holding import held_with_table
+from ledgerstone.pipeline.status import RunState, RunStatus, own_pid, write_status
 from ledgerstone.pipeline.tables.opening import open_target
 from ledgerstone.pipeline.tables.target import TableTarget
 from ledgerstone.pipeline.topic_run import RunParts, TopicRun
@@ -75,7 +76,7 @@ class PipelineRun:
     def run(self) -> RunStatus:
         pipeline = self._pipeline
         with ExitStack() as opened:
-            opened.enter_context(held(self._work))
+            opened.enter_context(held_with_table(pipeline))
             client = opened.enter_context(
                 connect_to(pipeline.source.bootstrap, pipeline.source.command_config)
             )

@@ -88,11 +88,17 @@ def read_status(work: Path) -> dict[str, Any] | None:
 def held(work: Path) -> Iterator[None]:
     """Locks the pipeline against other processes; the lock ends with its process."""
     work.mkdir(parents=True, exist_ok=True)
-    with (work / LOCK_FILE).open("a") as file:
+    with locked(work / LOCK_FILE, _taken(work)):
+        yield
+
+
+@contextmanager
+def locked(path: Path, taken: PipelineError) -> Iterator[None]:
+    with path.open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise _taken(work) from error
+            raise taken from error
         yield
 
 
