@@ -139,6 +139,7 @@ class Page:
         assert broker.http.startswith("https://127.0.0.1:")
         self.url = broker.http
         self._context = ssl.create_default_context(cafile=str(broker.data / "secure" / "ca.pem"))
+        self._context.verify_flags |= ssl.VERIFY_X509_STRICT  # the default since Python 3.13
 
     def get(self, path: str, name: str = "", password: str = "") -> tuple[int, str]:
         return self._asked(self._request(path, name, password))
@@ -172,7 +173,8 @@ class Page:
             with urlopen(request, context=self._context, timeout=TIMEOUT_S) as answer:
                 return answer.status, answer.read().decode()
         except HTTPError as error:
-            return error.code, error.read().decode()
+            with error:
+                return error.code, error.read().decode()
 
 
 def test_a_secret_that_others_can_read_ends_the_start(broker: BrokerProcess) -> None:

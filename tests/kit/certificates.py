@@ -22,6 +22,17 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from ledgerstone.system import SystemClock
 
 DAY = datetime.timedelta(days=1)
+_SIGNS = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 def name(common_name: str) -> x509.Name:
@@ -65,10 +76,14 @@ class Authority:
     def __init__(self, common_name: str = "test CA") -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = name(common_name)
+        public = self._key.public_key()
+        own = x509.SubjectKeyIdentifier.from_public_key(public)
+        constraints = x509.BasicConstraints(ca=True, path_length=None)
         self.certificate = self._sign(
-            self._builder(self._name, self._key.public_key(), 0, 30).add_extension(
-                x509.BasicConstraints(ca=True, path_length=None), critical=True
-            )
+            self._builder(self._name, public, 0, 30)
+            .add_extension(constraints, critical=True)
+            .add_extension(_SIGNS, critical=True)
+            .add_extension(own, critical=False)
         )
 
     @property
@@ -97,6 +112,8 @@ class Authority:
         usage = x509.ExtendedKeyUsage(
             [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
         )
+        signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        builder = builder.add_extension(signer, critical=False)
         certificate = self._sign(builder.add_extension(usage, critical=False))
         return Issued(key, certificate, self.certificate)
 
@@ -123,6 +140,7 @@ class Authority:
     ) -> ssl.SSLContext:
         """What a client has that trusts this authority."""
         context = ssl.create_default_context(cadata=self.pem.decode())
+        context.verify_flags |= ssl.VERIFY_X509_STRICT  # the default since Python 3.13
         if shown is not None:
             assert directory is not None
             context.load_cert_chain(shown.write(directory / "client.pem"))

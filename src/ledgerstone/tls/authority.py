@@ -38,6 +38,7 @@ def new_authority(name: str, now_ms: int) -> KeyAndCertificate:
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _name(name)
     builder = _builder(subject, subject, key.public_key(), now_ms, _AUTHORITY_DAYS)
+    own = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     constraints = x509.BasicConstraints(ca=True, path_length=0)
     usage = x509.KeyUsage(
         digital_signature=False,
@@ -51,7 +52,7 @@ def new_authority(name: str, now_ms: int) -> KeyAndCertificate:
         decipher_only=False,
     )
     builder = builder.add_extension(constraints, critical=True).add_extension(usage, critical=True)
-    return _signed(builder, key, key)
+    return _signed(builder.add_extension(own, critical=False), key, key)
 
 
 def issue(
@@ -67,6 +68,9 @@ def issue(
         [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
     )
     builder = builder.add_extension(usage, critical=False)
+    # Clients of Python 3.13 and later take no certificate that does not say which key signed it.
+    signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
+    builder = builder.add_extension(signer, critical=False)
     if hosts:
         names = x509.SubjectAlternativeName([_host(each) for each in hosts])
         builder = builder.add_extension(names, critical=False)
