@@ -212,7 +212,8 @@ def test_worker_killed_in_the_middle_of_a_pass_costs_nothing_and_is_told(tmp_pat
         )
         with pytest.raises(HTTPError) as not_ready:
             process.get("/readyz")
-        why_not = not_ready.value.read().decode()
+        with not_ready.value as error:
+            why_not = error.read().decode()
         seen = [each.record.value for each in client.consume("topic", 2)]
         healed = compact(process, "topic")["run"]["outcome"]
 
@@ -247,8 +248,9 @@ def test_real_clock_cannot_be_moved(broker: BrokerProcess) -> None:
     with pytest.raises(HTTPError) as refused:
         advance(broker, 1)
 
-    assert refused.value.code == 409
-    assert "--clock virtual" in json.load(refused.value)["error"]
+    with refused.value as error:
+        assert error.code == 409
+        assert "--clock virtual" in json.load(error)["error"]
 
 
 def test_session_of_a_consumer_survives_a_day_that_passes_at_once(virtual: BrokerProcess) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from tests.docs.documents import ROOT
 from tests.kit.broker import STOP_TIMEOUT_S, wait_until
+from tests.kit.linker import require_linker
 
 COMPILED = "ledgerstone/records/kernels/compiled"
 
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    require_linker()
     target = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-index"]
     command += ["--no-build-isolation", "--wheel-dir", str(target), str(ROOT)]

@@ -53,7 +53,8 @@ def readiness(broker: BrokerProcess) -> tuple[int, str]:
     try:
         return 200, broker.get("/readyz")
     except HTTPError as refused:
-        return refused.code, refused.read().decode()
+        with refused:
+            return refused.code, refused.read().decode()
 
 
 def metric(broker: BrokerProcess, name: str) -> float:

@@ -16,6 +16,7 @@ import pytest
 from ledgerstone.errors import KernelBuildFailed
 from ledgerstone.records.kernels import FACT_FIELDS, LoadReport, cache, load, loader
 from ledgerstone.records.kernels.library import open_library
+from tests.kit.linker import require_linker
 
 IMAGE = b"machine code" * 100
 BUILT = loader.Built(IMAGE, ".so")
@@ -129,6 +130,7 @@ def test_environment_names_the_cache_directory(monkeypatch: pytest.MonkeyPatch) 
 
 
 def image_of_these_kernels() -> bytes:
+    require_linker()
     path = load().path
     assert path is not None
     image = cache.read_image(pathlib.Path(path))

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import ledgerstone
+from tests.kit.linker import require_linker
 from tests.kit.locks import pinned_names
 
 MODULE = re.compile(r"^import time:.*\|\s+([\w.]+)$", re.MULTILINE)
@@ -94,6 +95,7 @@ def is_later(module: str) -> bool:
 
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    require_linker()  # else LLVM is imported to load the kernels
     return imported_by_a_start(tmp_path_factory.mktemp("start"))
 
 
