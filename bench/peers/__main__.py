@@ -131,7 +131,7 @@ def run(options: argparse.Namespace, store: Path, command: str) -> list[str]:
 
 def run_section(runner: Runner, arena: Arena, command: str) -> Section:
     started = time.perf_counter()
-    notes = [note] if (note := machine.busy_note(os.getloadavg()[0])) else []
+    notes = [note] if (note := machine.busy_note()) else []
     lines = runner.run(arena)
     return Section(
         title=runner.title,

@@ -4,13 +4,20 @@ import os
 import platform
 import shutil
 import subprocess
+import time
 from pathlib import Path
+from typing import Final
 
 import confluent_kafka
 
 import ledgerstone
 from bench.peers.contestants import KAFKA_JVM
 from golden.kafka_tools import KAFKA_VERSION, KafkaJars
+
+_LOOK_S: Final = 2.0
+_QUIET: Final = 0.1
+# Columns of the first line of /proc/stat.
+_IDLE, _WAITS_FOR_DISK = 3, 4
 
 
 def describe(jars: KafkaJars | None) -> dict[str, str]:
@@ -31,14 +38,26 @@ def describe(jars: KafkaJars | None) -> dict[str, str]:
     return found
 
 
-def busy_note(load: float) -> str | None:
-    """For a reader of figures that were taken beside other work; None on a quiet machine."""
-    if load <= (os.cpu_count() or 1):
+def busy_note() -> str | None:
+    """For a reader of figures that are taken beside other work; None on a quiet machine. Asked while
+    nothing of ours runs: the load average would count what was measured before."""
+    busy_before, before = _busy_and_all_ticks()
+    time.sleep(_LOOK_S)
+    busy_after, after = _busy_and_all_ticks()
+    share = (busy_after - busy_before) / max(after - before, 1)
+    if share <= _QUIET:
         return None
     return (
-        f"The machine was busy with other work (load {load:.0f} on {os.cpu_count()} CPUs): "
-        "compare the ratios, not the times."
+        f"Other work took {share:.0%} of the machine's processors before this began: compare the "
+        "ratios, not the times."
     )
+
+
+def _busy_and_all_ticks() -> tuple[int, int]:
+    """Of all processors since the system started."""
+    first = Path("/proc/stat").read_text(encoding="ascii").partition("\n")[0]
+    ticks = [int(each) for each in first.split()[1:]]
+    return sum(ticks) - ticks[_IDLE] - ticks[_WAITS_FOR_DISK], sum(ticks)
 
 
 def versions(jars: KafkaJars | None) -> str:

@@ -7,7 +7,6 @@ A ratio says how many times better Ledgerstone is.
 """
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -44,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     size = QUICK if options.quick else FULL
     found: dict[str, list[dict[str, float]]] = {each: [] for each in FIGURES}
     began = time.perf_counter()
-    notes = [note] if (note := machine.busy_note(os.getloadavg()[0])) else []
+    notes = [note] if (note := machine.busy_note()) else []
     with ended_by_signals():
         for name in options.only.split(","):
             for number in range(rounds):
