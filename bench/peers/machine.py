@@ -39,8 +39,8 @@ def describe(jars: KafkaJars | None) -> dict[str, str]:
 
 
 def busy_note() -> str | None:
-    """For a reader of figures that are taken beside other work; None on a quiet machine. Asked while
-    nothing of ours runs: the load average would count what was measured before."""
+    """For a reader of figures that are taken beside other work; None on a quiet machine. Asked
+    while nothing of ours runs: the load average would count what was measured before."""
     busy_before, before = _busy_and_all_ticks()
     time.sleep(_LOOK_S)
     busy_after, after = _busy_and_all_ticks()
