@@ -20,6 +20,7 @@ from ledgerstone.coordinator.transactions.turn import (
     TxnOutcome,
     UnwrittenMarkers,
 )
+from ledgerstone.records.own_batch import OwnBatch, own_marker
 from ledgerstone.server.markers import PartitionMarkers
 from ledgerstone.server.transactions.marking import markers_request
 from ledgerstone.server.transactions.settling import Settling
@@ -213,10 +214,19 @@ def one_marker_says_the_opposite(patch: Patch) -> None:
     """Of a commit, in the second partition of `output`."""
     original = PartitionMarkers._append
 
-    def append(self: PartitionMarkers, partition: Any, marker: Any, written: Any) -> None:
+    def append(
+        self: PartitionMarkers, partition: Any, batch: OwnBatch, terms: Any, written: Any
+    ) -> None:
         if partition.topic_partition == ("output", 1):
-            marker = marker._replace(is_commit=False)
-        original(self, partition, marker, written)
+            assert batch.marker is not None
+            batch = own_marker(
+                commit=False,
+                producer_id=batch.header.producer_id,
+                producer_epoch=batch.header.producer_epoch,
+                coordinator_epoch=batch.marker.coordinator_epoch,
+                timestamp=batch.header.base_timestamp,
+            )
+        original(self, partition, batch, terms, written)
 
     patch.setattr(PartitionMarkers, "_append", append)
 

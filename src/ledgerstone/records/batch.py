@@ -268,6 +268,14 @@ def write_header(buffer: WritableBuffer, position: int, header: BatchHeader) -> 
     _HEADER.pack_into(buffer, position, *header)
 
 
+def seal(batch: bytearray, header: BatchHeader) -> None:
+    """Writes the header of a batch whose records are in their place; length and CRC are computed
+    here."""
+    write_header(batch, 0, header)
+    _INT32.pack_into(batch, BATCH_LENGTH_AT, len(batch) - LOG_OVERHEAD)
+    write_crc(batch, 0, len(batch))
+
+
 def write_crc(buffer: WritableBuffer, position: int, size: int) -> int:
     """Seals a batch whose other bytes are final."""
     crc = compute_crc(buffer, position, size)

@@ -14,7 +14,6 @@ from ledgerstone.records.batch import (
     HEADER_SIZE,
     KNOWN_ATTRIBUTES,
     LOG_APPEND_TIME_FLAG,
-    LOG_OVERHEAD,
     MAGIC,
     MIN_BATCH_LENGTH,
     TRANSACTIONAL_FLAG,
@@ -22,12 +21,10 @@ from ledgerstone.records.batch import (
     Codec,
     TimestampType,
     read_header,
-    write_crc,
-    write_header,
+    seal,
 )
 from ledgerstone.records.compression import DEFAULT_DECOMPRESSION_LIMIT, compress
-from ledgerstone.records.record import RecordFault, iter_spans, records_payload
-from ledgerstone.records.records_facts import RecordsFacts
+from ledgerstone.records.record import iter_spans, records_payload
 from ledgerstone.records.varint import (
     decode_varint,
     decode_varlong,
@@ -85,9 +82,9 @@ def build_batch(
     payload = bytearray()
     for part, offset, timestamp in zip(parts, offsets, timestamps, strict=True):
         _, key, value, headers = part
-        body = _record_body(offset - base_offset, timestamp - base_timestamp, key, value, headers)
-        encode_varint(payload, len(body))
-        payload += body
+        append_record(
+            payload, offset - base_offset, timestamp - base_timestamp, key, value, headers
+        )
 
     attributes = int(codec)
     attributes |= LOG_APPEND_TIME_FLAG if timestamp_type is TimestampType.LOG_APPEND_TIME else 0
@@ -114,34 +111,11 @@ def build_batch(
     return seal_batch(header, compress(codec, payload, level))
 
 
-def facts_of(records: Sequence[RecordParts]) -> RecordsFacts:
-    """What an inspection finds in the batch that `build_batch` makes of them, without offsets or
-    a horizon. Nothing is said of near tombstones: these are records of our own."""
-    timestamps = [NO_TIMESTAMP if part[0] is None else part[0] for part in records]
-    latest = max(timestamps)
-    keyless = [index for index, part in enumerate(records) if part[1] is None]
-    return RecordsFacts(
-        status=RecordFault.NONE,
-        fault_index=-1,
-        fault_position=-1,
-        max_timestamp_delta=latest - timestamps[0],
-        max_timestamp_index=timestamps.index(latest),
-        min_timestamp_delta=min(timestamps) - timestamps[0],
-        null_key_count=len(keyless),
-        first_null_key_index=keyless[0] if keyless else -1,
-        sequential=True,
-        tombstone_count=sum(part[2] is None for part in records),
-        last_offset_delta=len(records) - 1,
-    )
-
-
 def seal_batch(header: BatchHeader, payload: Buffer) -> bytearray:
     """Header and payload as one batch; length and CRC are computed here."""
-    size = HEADER_SIZE + len(payload)
-    batch = bytearray(size)
-    write_header(batch, 0, header._replace(batch_length=size - LOG_OVERHEAD, crc=0))
+    batch = bytearray(HEADER_SIZE + len(payload))
     batch[HEADER_SIZE:] = payload
-    write_crc(batch, 0, size)
+    seal(batch, header)
     return batch
 
 
@@ -193,13 +167,14 @@ def renumber_records(payload: Buffer, *, record_count: int) -> bytearray:
     return out
 
 
-def _record_body(
+def append_record(
+    payload: bytearray,
     offset_delta: int,
     timestamp_delta: int,
     key: bytes | None,
     value: bytes | None,
     headers: RecordHeaders,
-) -> bytearray:
+) -> None:
     body = bytearray(1)
     encode_varlong(body, timestamp_delta)
     encode_varint(body, offset_delta)
@@ -209,7 +184,8 @@ def _record_body(
     for header_key, header_value in headers:
         _append_nullable(body, header_key.encode())
         _append_nullable(body, header_value)
-    return body
+    encode_varint(payload, len(body))
+    payload += body
 
 
 def _append_nullable(body: bytearray, value: bytes | None) -> None:

@@ -19,8 +19,7 @@ from ledgerstone.records.batch import (
     read_header,
 )
 from ledgerstone.records.builder import seal_batch
-from ledgerstone.records.record import Record, RecordFault, iter_records
-from ledgerstone.records.records_facts import RecordsFacts
+from ledgerstone.records.record import Record, iter_records
 from ledgerstone.types import NO_LEADER_EPOCH, NO_SEQUENCE, Buffer
 
 NO_COORDINATOR_EPOCH: Final = -1
@@ -35,20 +34,6 @@ _RECORD: Final = Struct(">5shhBhiB")
 _BEFORE_KEY: Final = bytes((16 << 1, 0, 0, 0, 4 << 1))
 _BEFORE_VALUE: Final = 6 << 1
 MARKER_SIZE: Final = HEADER_SIZE + _RECORD.size
-# What an inspection finds in any of them.
-MARKER_FACTS: Final = RecordsFacts(
-    status=RecordFault.NONE,
-    fault_index=-1,
-    fault_position=-1,
-    max_timestamp_delta=0,
-    max_timestamp_index=0,
-    min_timestamp_delta=0,
-    null_key_count=0,
-    first_null_key_index=-1,
-    sequential=True,
-    tombstone_count=0,
-    last_offset_delta=0,
-)
 
 
 class ControlType(IntEnum):

@@ -36,6 +36,7 @@ from ledgerstone.records.batch import (
 from ledgerstone.records.builder import renumber_records, seal_batch
 from ledgerstone.records.compression import Codecs, decompression_limit
 from ledgerstone.records.kernels import inspect_records
+from ledgerstone.records.own_batch import OwnBatch
 from ledgerstone.records.record import (
     RecordFault,
     iter_spans,
@@ -97,11 +98,9 @@ def validate_produced(
     origin: Origin = Origin.CLIENT,
     inspect: InspectRecords = inspect_records,
     codecs: Codecs | None = None,
-    facts: RecordsFacts | None = None,
 ) -> ValidatedBatch:
     """`records` must be exactly one batch; it may be part of a receive buffer. The caller keeps
-    `codecs` for further batches. Whoever has built the batch hands in `facts`, and no record is
-    looked at."""
+    `codecs` for further batches."""
     header = _read_only_batch(records)
     _check_header(records, header, rules, origin)
     codecs = codecs or Codecs()
@@ -109,10 +108,33 @@ def validate_produced(
     if header.attributes & CODEC_MASK:
         limit = decompression_limit(rules.max_message_bytes)
         payload = codecs.peek(header.codec, payload, limit=limit)
-    if facts is None:
-        facts = inspect(payload, record_count=header.record_count)
+    facts = inspect(payload, record_count=header.record_count)
     if facts.status:
         _refuse_fault(facts)
+    return _obeying(rules, records, header, payload, facts, now_ms, codecs)
+
+
+def validate_own(
+    own: OwnBatch, rules: AppendRules, *, now_ms: int, codecs: Codecs
+) -> ValidatedBatch:
+    """Nothing can be wrong with it, but the topic's rules may still refuse it, or want another."""
+    data, header, facts, _ = own
+    _check_size(data, rules)
+    if rules.timestamp_type is _LOG_APPEND_TIME:
+        data = bytearray(data)  # It is stamped, and others may be given the same batch.
+    payload = memoryview(data)[HEADER_SIZE:]
+    return _obeying(rules, data, header, payload, facts, now_ms, codecs)
+
+
+def _obeying(
+    rules: AppendRules,
+    records: WritableBuffer,
+    header: BatchHeader,
+    payload: Buffer,
+    facts: RecordsFacts,
+    now_ms: int,
+    codecs: Codecs,
+) -> ValidatedBatch:
     if rules.compacted and facts.null_key_count and not header.is_control:
         _refuse_null_keys(payload, header, facts)
     max_timestamp = _max_timestamp(header, payload, facts, rules, now_ms)
@@ -190,10 +212,7 @@ def _check_header(
 ) -> None:
     if header.base_offset != 0:
         raise InvalidRecord(f"base offset {header.base_offset}; a producer must send 0")
-    if len(records) > rules.max_message_bytes:
-        raise MessageTooLarge(
-            f"record batch of {len(records)} bytes, max.message.bytes is {rules.max_message_bytes}"
-        )
+    _check_size(records, rules)
     verify_crc(records, 0, header)
     if header.record_count <= 0 or header.last_offset_delta != header.record_count - 1:
         raise InvalidRecord(
@@ -202,6 +221,13 @@ def _check_header(
     # Most batches are neither flagged nor from an idempotent producer: nothing more to check.
     if header.attributes & ~CODEC_MASK or header.producer_id > NO_PRODUCER_ID:
         _check_flags(header, rules, origin)
+
+
+def _check_size(records: WritableBuffer, rules: AppendRules) -> None:
+    if len(records) > rules.max_message_bytes:
+        raise MessageTooLarge(
+            f"record batch of {len(records)} bytes, max.message.bytes is {rules.max_message_bytes}"
+        )
 
 
 def _check_flags(header: BatchHeader, rules: AppendRules, origin: Origin) -> None:

@@ -26,12 +26,18 @@ class VarintTooLong(CorruptRecord):
 
 def encode_varint(out: bytearray, value: int) -> None:
     """Appends an int32."""
-    _encode(out, value, _INT32_BITS)
+    if -64 <= value < 64:  # nearly always
+        out.append(value << 1 if value >= 0 else ~value << 1 | 1)
+    else:
+        _encode(out, value, _INT32_BITS)
 
 
 def encode_varlong(out: bytearray, value: int) -> None:
     """Appends an int64."""
-    _encode(out, value, _INT64_BITS)
+    if -64 <= value < 64:
+        out.append(value << 1 if value >= 0 else ~value << 1 | 1)
+    else:
+        _encode(out, value, _INT64_BITS)
 
 
 def decode_varint(buffer: Buffer, position: int, end: int) -> tuple[int, int]:

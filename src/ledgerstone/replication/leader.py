@@ -7,7 +7,7 @@ high watermark. A follower whose progress is not known yet holds it back.
 from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import NotEnoughReplicas, NotLeaderOrFollower, UnknownLeaderEpoch
 from ledgerstone.metadata.image import PartitionImage
-from ledgerstone.records.records_facts import RecordsFacts
+from ledgerstone.records.own_batch import OwnBatch
 from ledgerstone.records.validation import Origin
 from ledgerstone.replication.isr import InSyncReplicas, IsrChange
 from ledgerstone.storage.log import AppendResult, PartitionLog
@@ -69,11 +69,10 @@ class Leader:
 
     def append(
         self,
-        records: WritableBuffer,
+        records: WritableBuffer | OwnBatch,
         acks: int,
         origin: Origin,
         terms: TxnTerms | None = None,
-        facts: RecordsFacts | None = None,
     ) -> AppendResult:
         # The usual case is told without a call, because every produced batch comes here.
         in_sync = len(self.in_sync.committed)
@@ -83,7 +82,7 @@ class Leader:
                 f"it needs {self.effective_min_isr}"
             )
         result = self.log.append_as_leader(
-            records, leader_epoch=self.leader_epoch, origin=origin, terms=terms, facts=facts
+            records, leader_epoch=self.leader_epoch, origin=origin, terms=terms
         )
         self.advance_high_watermark()
         return result

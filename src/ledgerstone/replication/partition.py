@@ -13,7 +13,7 @@ from ledgerstone.errors import (
     UnknownLeaderEpoch,
 )
 from ledgerstone.metadata.image import PartitionImage
-from ledgerstone.records.records_facts import RecordsFacts
+from ledgerstone.records.own_batch import OwnBatch
 from ledgerstone.records.validation import Origin
 from ledgerstone.replication.fetching.replica import FollowerAppend
 from ledgerstone.replication.follower import Follower, TruncatesLogs, append_fetched
@@ -172,17 +172,16 @@ class Partition:
 
     def append(
         self,
-        records: WritableBuffer,
+        records: WritableBuffer | OwnBatch,
         *,
         acks: int,
         origin: Origin = Origin.CLIENT,
         terms: TxnTerms | None = None,
-        facts: RecordsFacts | None = None,
     ) -> AppendResult:
         role = self.role
         if type(role) is not Leader:
             raise NotLeaderOrFollower(f"{self.topic_partition} is led by {role.leader_id}")
-        return role.append(records, acks, origin, terms, facts)
+        return role.append(records, acks, origin, terms)
 
     # -- as a follower --------------------------------------------------------------------------
 

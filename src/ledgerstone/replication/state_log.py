@@ -14,17 +14,16 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from ledgerstone.records.builder import RecordParts, build_batch, facts_of
-from ledgerstone.records.records_facts import RecordsFacts
+from ledgerstone.records.builder import RecordParts
+from ledgerstone.records.own_batch import OwnBatch, own_batch
 from ledgerstone.storage.log import AppendResult
-from ledgerstone.types import WritableBuffer
 
 T = TypeVar("T")
 
 
 class Append(Protocol):
-    def __call__(self, batch: WritableBuffer, /, *, facts: RecordsFacts | None) -> AppendResult:
-        """As the log's leader, whole or not at all. `facts` are those of the batch's records."""
+    def __call__(self, batch: OwnBatch, /) -> AppendResult:
+        """As the log's leader, whole or not at all."""
         ...
 
 
@@ -45,19 +44,13 @@ class StateLog(Generic[T]):
 
     def append(self, records: Sequence[RecordParts], token: T) -> Appended:
         """One batch. What the log refuses raises, and the token is not kept."""
-        return self.append_batch(build_batch(records), token, facts=facts_of(records))
+        return self.append_batch(own_batch(records), token)
 
-    def append_batch(
-        self,
-        batch: WritableBuffer,
-        token: T,
-        append: Append | None = None,
-        facts: RecordsFacts | None = None,
-    ) -> Appended:
+    def append_batch(self, batch: OwnBatch, token: T, append: Append | None = None) -> Appended:
         """A batch with a producer, or one that is appended in another way than the others."""
-        result = (append or self._append)(batch, facts=facts)
+        result = (append or self._append)(batch)
         self._waiting.append((result.last_offset + 1, token))
-        return Appended(result.first_offset, len(batch), result.tombstone_count)
+        return Appended(result.first_offset, len(batch.data), result.tombstone_count)
 
     def after_pending(self, token: T) -> None:
         """For a decision without records: it is committed with the last one before it."""

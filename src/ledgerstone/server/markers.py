@@ -6,6 +6,7 @@ answered once every marker is committed or refused, so that the coordinator may 
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from ledgerstone.clock import Clock
@@ -18,12 +19,11 @@ from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.write_txn_markers import (
     WriteTxnMarkersPartition,
     WriteTxnMarkersRequest,
-    WriteTxnMarkersRequestMarker,
     WriteTxnMarkersResponse,
     WriteTxnMarkersResponseMarker,
     WriteTxnMarkersResponseTopic,
 )
-from ledgerstone.records.control import MARKER_FACTS, end_txn_marker
+from ledgerstone.records.own_batch import OwnBatch, own_marker
 from ledgerstone.records.validation import Origin
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.effects import Effect
@@ -100,57 +100,56 @@ class PartitionMarkers:
         writing = _Writing(on_answer)
         for each in request.markers:
             writing.codes.setdefault(each.producer_id, {})
+            marker = TxnMarker(
+                each.producer_id,
+                each.producer_epoch,
+                each.coordinator_epoch,
+                each.transaction_result,
+                each.transaction_version,
+            )
+            # The same bytes in every partition, but for their places.
+            batch = own_marker(
+                commit=marker.is_commit,
+                producer_id=marker.producer_id,
+                producer_epoch=marker.producer_epoch,
+                coordinator_epoch=marker.coordinator_epoch,
+                timestamp=self.clock.now_ms(),
+            )
             for topic in each.topics:
                 for number in topic.partition_indexes:
                     writing.unanswered += 1
-                    self._write(writing, each, TopicPartition(topic.name, number))
+                    self._write(writing, marker, batch, TopicPartition(topic.name, number))
         writing.one_less()
 
     def _write(
         self,
         writing: _Writing,
-        asked: WriteTxnMarkersRequestMarker,
+        marker: TxnMarker,
+        batch: OwnBatch,
         topic_partition: TopicPartition,
     ) -> None:
-        def written(code: int) -> None:
-            writing.written(asked.producer_id, topic_partition, code)
-
+        written = partial(writing.written, marker.producer_id, topic_partition)
         partition = self.partitions.find(topic_partition)
         if partition is None:
             written(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            return
-        marker = TxnMarker(
-            asked.producer_id,
-            asked.producer_epoch,
-            asked.coordinator_epoch,
-            asked.transaction_result,
-            asked.transaction_version,
-        )
-        if topic_partition.topic == CONSUMER_OFFSETS:
+        elif topic_partition.topic == CONSUMER_OFFSETS:
             self.groups.complete_transaction(topic_partition.partition, marker, written)
-            return
-        self._append(partition, marker, written)
+        else:
+            terms = TxnTerms(transaction_version=marker.transaction_version)
+            self._append(partition, batch, terms, written)
 
-    def _append(self, partition: Partition, marker: TxnMarker, written: OnWritten) -> None:
+    def _append(
+        self, partition: Partition, batch: OwnBatch, terms: TxnTerms, written: OnWritten
+    ) -> None:
         topic_partition = partition.topic_partition
-        batch = end_txn_marker(
-            commit=marker.is_commit,
-            producer_id=marker.producer_id,
-            producer_epoch=marker.producer_epoch,
-            coordinator_epoch=marker.coordinator_epoch,
-            timestamp=self.clock.now_ms(),
-        )
-        terms = TxnTerms(transaction_version=marker.transaction_version)
         try:
-            result = partition.append(
-                batch, acks=-1, origin=Origin.COORDINATOR, terms=terms, facts=MARKER_FACTS
-            )
+            result = partition.append(batch, acks=-1, origin=Origin.COORDINATOR, terms=terms)
         except (KafkaError, StorageError, OSError) as error:
             if not isinstance(error, KafkaError) or isinstance(error, LogStorageError):
                 self.turn.log_failed(topic_partition, error)
             written(error.code if isinstance(error, KafkaError) else LogStorageError.code)
             return
-        self.turn.appended(topic_partition, len(batch))
+        self.turn.appended(topic_partition, len(batch.data))
         end_offset = result.last_offset + 1
         if partition.log.high_watermark >= end_offset:
             written(ErrorCode.NONE)

@@ -26,6 +26,7 @@ from ledgerstone.errors import (
 )
 from ledgerstone.fs import Filesystem, join
 from ledgerstone.records.batch import (
+    CONTROL_FLAG,
     LOG_APPEND_TIME_FLAG,
     LOG_OVERHEAD,
     BatchHeader,
@@ -33,11 +34,17 @@ from ledgerstone.records.batch import (
     stamp_offset_and_epoch,
 )
 from ledgerstone.records.compression import Codecs
-from ledgerstone.records.control import read_control_record
+from ledgerstone.records.control import ControlRecord, read_control_record
 from ledgerstone.records.kernels import inspect_records
+from ledgerstone.records.own_batch import OwnBatch
 from ledgerstone.records.record import plain_inspect_records
-from ledgerstone.records.records_facts import NearTombstones, RecordsFacts
-from ledgerstone.records.validation import Origin, check_replicated, validate_produced
+from ledgerstone.records.records_facts import NearTombstones
+from ledgerstone.records.validation import (
+    Origin,
+    check_replicated,
+    validate_own,
+    validate_produced,
+)
 from ledgerstone.storage.checkpoints import LeaderEpochCheckpoint
 from ledgerstone.storage.deleted_files import DeletedFiles
 from ledgerstone.storage.filenames import Kind, file_name
@@ -179,34 +186,38 @@ class PartitionLog:
 
     def append_as_leader(
         self,
-        data: WritableBuffer,
+        data: WritableBuffer | OwnBatch,
         *,
         leader_epoch: int,
         origin: Origin = Origin.CLIENT,
         terms: TxnTerms | None = None,
-        facts: RecordsFacts | None = None,
     ) -> AppendResult:
-        """Validates one batch, gives it its offsets in place and writes it. `facts` are those of
-        the records of a batch that was built here."""
+        """Validates one batch, gives it its offsets in place and writes it."""
         if self.failure is not None:
             self._check_writable()
         now_ms = self.clock.now_ms()
         config = self.config
-        # Coordinators write small batches now and then: not worth loading the kernels.
-        inspect = inspect_records if origin is Origin.CLIENT else plain_inspect_records
-        batch = validate_produced(
-            data,
-            config.append_rules,
-            now_ms=now_ms,
-            origin=origin,
-            inspect=inspect,
-            codecs=self.codecs,
-            facts=facts,
-        )
+        marker = None
+        if isinstance(data, OwnBatch):
+            marker = data.marker
+            batch = validate_own(data, config.append_rules, now_ms=now_ms, codecs=self.codecs)
+        else:
+            # Coordinators write small batches now and then: not worth loading the kernels.
+            inspect = inspect_records if origin is Origin.CLIENT else plain_inspect_records
+            batch = validate_produced(
+                data,
+                config.append_rules,
+                now_ms=now_ms,
+                origin=origin,
+                inspect=inspect,
+                codecs=self.codecs,
+            )
         header = batch.header
         has_append_time = header.attributes & LOG_APPEND_TIME_FLAG
         if header.producer_id > NO_PRODUCER_ID:
-            known = self._check_producer(header, batch.data, origin, terms)
+            if marker is None and header.attributes & CONTROL_FLAG:
+                marker = read_control_record(batch.data)
+            known = self._check_producer(header, marker, origin, terms)
             if known is not None:
                 first_time = known.timestamp if has_append_time else NO_TIMESTAMP
                 return self._result(
@@ -219,7 +230,7 @@ class PartitionLog:
         base_offset = self.log_end_offset
         stamp_offset_and_epoch(batch.data, 0, base_offset=base_offset, leader_epoch=leader_epoch)
         header = placed(header, base_offset=base_offset, leader_epoch=leader_epoch)
-        self._append_one(batch.data, header, now_ms)
+        self._append_one(batch.data, header, now_ms, marker)
         return AppendResult(
             base_offset,
             base_offset + header.last_offset_delta,
@@ -232,11 +243,14 @@ class PartitionLog:
         )
 
     def _check_producer(
-        self, header: BatchHeader, batch: Buffer, origin: Origin, terms: TxnTerms | None
+        self,
+        header: BatchHeader,
+        marker: ControlRecord | None,
+        origin: Origin,
+        terms: TxnTerms | None,
     ) -> BatchMeta | None:
         """The earlier batch this one repeats, if any; raises if the producer state refuses it."""
-        if header.is_control:
-            marker = read_control_record(batch)
+        if marker is not None:
             self.producers.check_marker(
                 producer_id=header.producer_id,
                 producer_epoch=header.producer_epoch,
@@ -275,8 +289,11 @@ class PartitionLog:
                 self._append_one(memoryview(data)[at : at + header.size], header, now_ms)
         return self._result(first.base_offset, last.last_offset, highest)
 
-    def _append_one(self, data: Buffer, header: BatchHeader, now_ms: int) -> None:
-        """`_append` for a single batch, as leaders append."""
+    def _append_one(
+        self, data: Buffer, header: BatchHeader, now_ms: int, marker: ControlRecord | None = None
+    ) -> None:
+        """`_append` for a single batch, as leaders append. `marker` is what a control batch says,
+        if that is known."""
         next_offset = header.base_offset + header.last_offset_delta + 1
         try:
             self.note_leader_epoch(header.leader_epoch, header.base_offset)
@@ -285,7 +302,7 @@ class PartitionLog:
                 segment = self.roll(header.base_offset)
             segment.append(data, (header,))
             if header.producer_id > NO_PRODUCER_ID:
-                self._keep_producer(segment, header, memoryview(data))
+                self._keep_producer(segment, header, data, marker)
             self.producers.map_end_offset = next_offset
         except OSError as error:
             self._give_up(error)
@@ -324,8 +341,14 @@ class PartitionLog:
         if next_offset - self.recovery_point >= self.config.flush_messages:
             self.flush()
 
-    def _keep_producer(self, segment: Segment, header: BatchHeader, batch: memoryview) -> None:
-        aborted = apply_batch(self.producers, header, batch)
+    def _keep_producer(
+        self,
+        segment: Segment,
+        header: BatchHeader,
+        batch: Buffer,
+        marker: ControlRecord | None = None,
+    ) -> None:
+        aborted = apply_batch(self.producers, header, batch, marker)
         if aborted is not None:
             segment.add_aborted_txn(aborted)
 

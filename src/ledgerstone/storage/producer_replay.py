@@ -6,26 +6,30 @@ reads a control record where the header is not enough.
 
 from typing import Final
 
-from ledgerstone.records.batch import BatchHeader
-from ledgerstone.records.control import ControlType, read_control_record
+from ledgerstone.records.batch import CONTROL_FLAG, BatchHeader
+from ledgerstone.records.control import ControlRecord, ControlType, read_control_record
 from ledgerstone.storage.batch_scan import scan_headers
 from ledgerstone.storage.producer_snapshots import ProducerSnapshots
 from ledgerstone.storage.producer_state import CompletedTxn, ProducerStateTable
 from ledgerstone.storage.segments import Segments
 from ledgerstone.storage.txn_index import AbortedTxnEntry
-from ledgerstone.types import Buffer
+from ledgerstone.types import NO_PRODUCER_ID, Buffer
 
 LOOK_BACK_BYTES: Final = 1 << 20
 
 
 def apply_batch(
-    producers: ProducerStateTable, header: BatchHeader, batch: Buffer
+    producers: ProducerStateTable,
+    header: BatchHeader,
+    batch: Buffer,
+    marker: ControlRecord | None = None,
 ) -> AbortedTxnEntry | None:
-    """Applies one batch; returns the entry for the transaction index if it was an abort."""
+    """Applies one batch; returns the entry for the transaction index if it was an abort. A
+    `marker` that is not handed in is read."""
     completed = None
-    if header.has_producer_id:
-        if header.is_control:
-            completed = _apply_marker(producers, header, batch)
+    if header.producer_id > NO_PRODUCER_ID:
+        if header.attributes & CONTROL_FLAG:
+            completed = _apply_marker(producers, header, batch, marker)
         else:
             producers.update(header)
     producers.map_end_offset = header.next_offset
@@ -40,12 +44,15 @@ def apply_batch(
 
 
 def _apply_marker(
-    producers: ProducerStateTable, header: BatchHeader, batch: Buffer
+    producers: ProducerStateTable,
+    header: BatchHeader,
+    batch: Buffer,
+    marker: ControlRecord | None,
 ) -> CompletedTxn | None:
     if header.record_count == 0:
         # The cleaner keeps an emptied marker for its producer's sake; it ends no transaction.
         return None
-    control = read_control_record(batch)
+    control = marker or read_control_record(batch)
     if control.type not in (ControlType.COMMIT, ControlType.ABORT):
         return None
     return producers.end_transaction(

@@ -7,14 +7,12 @@ from ledgerstone.records import control
 from ledgerstone.records.batch import HEADER_SIZE
 from ledgerstone.records.builder import build_batch
 from ledgerstone.records.control import (
-    MARKER_FACTS,
     MARKER_SIZE,
     ControlRecord,
     ControlType,
     end_txn_marker,
     read_control_record,
 )
-from ledgerstone.records.record import plain_inspect_records
 from tests.unit.records import vectors
 from tests.unit.records.vectors import T
 
@@ -52,11 +50,6 @@ def test_marker_has_the_known_bytes(commit: bool, base_offset: int, expected: by
     )
 
     assert marker == expected
-
-
-@pytest.mark.parametrize("marker", [vectors.COMMIT, vectors.ABORT])
-def test_what_is_known_of_markers_is_what_an_inspection_finds(marker: bytes) -> None:
-    assert plain_inspect_records(marker[HEADER_SIZE:], record_count=1) == MARKER_FACTS
 
 
 def test_marker_reads_back() -> None:

@@ -15,8 +15,9 @@ from ledgerstone.coordinator.turn import Answer, GroupRecord, Now, TurnOutcome, 
 from ledgerstone.dataclasses import dataclass, replace
 from ledgerstone.errors import NotLeaderOrFollower
 from ledgerstone.protocol.error_codes import ErrorCode
-from ledgerstone.records.builder import RecordParts, build_batch, facts_of
-from ledgerstone.records.control import MARKER_FACTS, ControlType, end_txn_marker
+from ledgerstone.records.builder import RecordParts
+from ledgerstone.records.control import ControlType
+from ledgerstone.records.own_batch import own_batch, own_marker
 from ledgerstone.records.validation import Origin
 from ledgerstone.replication.partition import Partition
 from ledgerstone.replication.replay_reader import replay_batches
@@ -100,17 +101,17 @@ class HostedShard:
         producer = outcome.producer
         if producer is None:
             return self._log.append(records, waiting)
-        batch = build_batch(
+        batch = own_batch(
             records,
             producer_id=producer.producer_id,
             producer_epoch=producer.producer_epoch,
             transactional=True,
         )
         append = partial(self._append, terms=terms)
-        return self._log.append_batch(batch, waiting, append, facts_of(records))
+        return self._log.append_batch(batch, waiting, append)
 
     def _append_marker(self, marker: TxnMarker, waiting: InFlight, now: Now) -> Appended:
-        batch = end_txn_marker(
+        batch = own_marker(
             commit=marker.is_commit,
             producer_id=marker.producer_id,
             producer_epoch=marker.producer_epoch,
@@ -119,7 +120,7 @@ class HostedShard:
         )
         terms = TxnTerms(transaction_version=marker.transaction_version)
         append = partial(self._append, terms=terms)
-        return self._log.append_batch(batch, waiting, append, MARKER_FACTS)
+        return self._log.append_batch(batch, waiting, append)
 
     def committed(self) -> list[Answer]:
         """Replays what is committed; the answers that may leave."""
