@@ -46,8 +46,9 @@ def three(dataclass: Maker, **form: bool) -> Any:
 @pytest.mark.parametrize("form", FORMS)
 def test_a_class_behaves_as_the_standard_librarys(form: dict[str, bool]) -> None:
     seen = []
-    for dataclass in (dataclasses.dataclass, ours.dataclass):
-        cls = three(dataclass, **form)
+    modules: list[Any] = [dataclasses, ours]
+    for module in modules:
+        cls = three(module.dataclass, **form)
         one, same, other = cls(first=1), cls(first=1, fourth=9), cls(first=2, second=["a"])
         facts = [
             repr(one), one == same, one == other, one != other, one == 1, one.doubled(),
@@ -55,7 +56,9 @@ def test_a_class_behaves_as_the_standard_librarys(form: dict[str, bool]) -> None
             cls.__name__, cls.__qualname__, cls.__module__, hasattr(one, "__dict__"),
             cls.__hash__ is None, dataclasses.is_dataclass(cls), dataclasses.asdict(other),
             [(each.name, each.type) for each in dataclasses.fields(cls)],
-            repr(dataclasses.replace(other, first=3)), copy.copy(other).second is other.second,
+            repr(module.replace(other, first=3)), repr(module.replace(same)),
+            module.replace(other, third="y", second=[]).third,
+            copy.copy(other).second is other.second,
         ]  # fmt: skip
         seen.append(facts)
 

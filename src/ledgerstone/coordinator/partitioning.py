@@ -3,6 +3,7 @@
 Both must equal Kafka's: a directory written by one must be understood by the other.
 """
 
+from functools import lru_cache
 from typing import Final
 
 _HASH_BITS: Final = 32
@@ -28,7 +29,13 @@ def java_hash(text: str) -> int:
     return value - (1 << _HASH_BITS) if value >> (_HASH_BITS - 1) else value
 
 
+# Requests name the same ids again and again.
+_known_hash: Final = lru_cache(maxsize=1024)(java_hash)
+# Longer ones are not kept: clients choose them.
+_KEPT_LETTERS: Final = 256
+
+
 def partition_for(group_id: str, partition_count: int) -> int:
+    value = _known_hash(group_id) if len(group_id) <= _KEPT_LETTERS else java_hash(group_id)
     # Kafka takes the absolute value, not the low 31 bits: negative hashes land elsewhere otherwise.
-    value = java_hash(group_id)
     return 0 if value == _INT32_MIN else abs(value) % partition_count

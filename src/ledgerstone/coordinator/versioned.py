@@ -15,8 +15,8 @@ M = TypeVar("M", bound=Message)
 
 
 def versioned(message: Message, version: int) -> bytes:
-    pieces = encode(message, version)
-    body = b"".join(piece for piece in pieces if isinstance(piece, bytes))
+    (body,) = encode(message, version)
+    assert isinstance(body, bytes), "no record has records in it"
     return _VERSION.pack(version) + body
 
 

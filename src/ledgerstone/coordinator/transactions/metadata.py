@@ -108,5 +108,6 @@ class Transaction:
     is_completing: bool = False
     # A fence of the classic protocol raised the epoch, and its record was refused.
     has_failed_epoch_fence: bool = False
-    # What its memory was last counted as.
+    # What its memory was last counted as, and which partitions that were.
     counted_bytes: int = 0
+    counted: Partitions | None = None

@@ -63,6 +63,7 @@ class TransactionTable:
         self._ongoing.pop(transactional_id, None)
         if transaction is not None:
             self.memory.count(-transaction.counted_bytes)
+            transaction.counted_bytes, transaction.counted = 0, None
 
     def clear(self) -> None:
         for transactional_id in list(self._all):
@@ -83,6 +84,9 @@ class TransactionTable:
             self._ongoing.pop(transaction.transactional_id, None)
 
     def _count(self, transaction: Transaction, metadata: TransactionMetadata) -> None:
+        if metadata.partitions is transaction.counted:
+            return  # Most steps of a transaction leave its partitions as they are.
+        transaction.counted = metadata.partitions
         holds = id_bytes(transaction.transactional_id) + partitions_bytes(metadata.partitions)
         self.memory.count(holds - transaction.counted_bytes)
         transaction.counted_bytes = holds
