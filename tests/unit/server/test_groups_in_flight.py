@@ -337,6 +337,28 @@ def test_offset_of_a_deleted_topic_goes_even_if_its_commit_was_in_flight(
     machine.check_invariants()
 
 
+def test_offset_of_a_topic_that_is_deleted_while_its_shard_loads_goes_too(
+    machine: InProcess, client: Client, partition: Partition
+) -> None:
+    other = machine.connect()
+    create_topic(other, "other")
+    client.send(commit(5, "other"), 8)
+    change_partition(machine, OFFSETS, leader=2)
+    assert commit_code(client) == ErrorCode.NOT_COORDINATOR
+    change_partition(machine, OFFSETS, leader=1)
+    assert machine.broker.shards.loaded() == []
+
+    delete_topic(other, "other")
+    create_topic(other, "other")
+    fetched_by(machine, partition, 2)
+    fetched_by(machine, partition, 2)
+
+    assert machine.broker.shards.loaded() == [0]
+    assert machine.broker.shards.committed_on("other") == {}
+    assert shown_offset(machine) == 1
+    machine.check_invariants()
+
+
 def test_reads_that_were_refused_are_not_kept_until_the_log_goes_on(
     machine: InProcess, client: Client, partition: Partition
 ) -> None:

@@ -145,13 +145,16 @@ class Groups:
         # Perhaps partitions were added that are not made yet.
         self._is_complete = False
         for deleted in delta.topics_deleted:
-            for number in self.shards.loaded():
-                hosted = self.shards.by_number[number]
-                outcome = hosted.shard.topic_deleted(
-                    deleted.name, self._now(), hosted.records_in_flight()
-                )
-                self._settle(number, outcome)
+            for number, hosted in sorted(self.shards.by_number.items()):
+                if hosted.is_loaded:
+                    self._forget_topic(number, hosted, deleted.name)
+                else:
+                    hosted.deleted_meanwhile[deleted.name] = None
         return []
+
+    def _forget_topic(self, number: int, hosted: HostedShard, topic: str) -> None:
+        in_flight = hosted.records_in_flight()
+        self._settle(number, hosted.shard.topic_deleted(topic, self._now(), in_flight))
 
     # -- leadership ---------------------------------------------------------------------------
 
@@ -197,6 +200,9 @@ class Groups:
         elif hosted.can_serve:
             hosted.is_loaded = True
             self._settle(number, hosted.shard.loaded(self._now()))
+            for topic in hosted.deleted_meanwhile:
+                self._forget_topic(number, hosted, topic)
+            hosted.deleted_meanwhile.clear()
 
     def _resign(self, number: int) -> None:
         hosted = self.shards.by_number.pop(number, None)

@@ -46,6 +46,8 @@ class HostedShard:
         self.partition = partition
         # Set by the agent, once `can_serve`.
         self.is_loaded = False
+        # Topics that were deleted before: their offsets go as soon as they are known.
+        self.deleted_meanwhile: dict[str, None] = {}
         # Where the replay ended; None before.
         self._replayed_to: int | None = None
         self._decided: list[TopicPartition] = []
