@@ -1,6 +1,7 @@
 """Records of __transaction_state: bytes to facts and back. Pure. The table is in README.md."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from ledgerstone.coordinator.transactions.metadata import (
@@ -18,6 +19,8 @@ from ledgerstone.protocol.messages.txn_records import (
 from ledgerstone.types import TopicPartition
 
 _KEY_VERSION: Final = 0
+# Keys of longer ids are not kept: clients choose them.
+_KEPT_LETTERS: Final = 256
 _VALUE_VERSIONS: Final = (0, 1)
 
 
@@ -29,7 +32,17 @@ class TransactionEntry(NamedTuple):
 
 
 def transaction_key(transactional_id: str) -> bytes:
+    if len(transactional_id) <= _KEPT_LETTERS:
+        return _known_key(transactional_id)
+    return _key(transactional_id)
+
+
+def _key(transactional_id: str) -> bytes:
     return versioned(TransactionLogKey(transactional_id=transactional_id), _KEY_VERSION)
+
+
+# Every step of a transaction writes the same one.
+_known_key: Final = lru_cache(maxsize=1024)(_key)
 
 
 def transaction_value(metadata: TransactionMetadata, server_version: int) -> bytes:
