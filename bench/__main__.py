@@ -23,6 +23,7 @@ from bench import (
     state,
     storage,
     tls,
+    txn_steps,
 )
 from bench.table import Row, render
 
@@ -37,6 +38,7 @@ def main() -> None:
         "Codec": lambda: _codec_rows(quick=quick),
         "Storage": lambda: storage.run(quick=quick),
         "Broker": lambda: broker.run(quick=quick),
+        "Steps of a transaction": lambda: txn_steps.run(quick=quick),
         "TLS": lambda: tls.run(quick=quick),
         "Cleaner": lambda: cleaner.run(quick=quick),
         "Cleaner under load": lambda: cleaner_load.run(quick=quick),

@@ -9,17 +9,13 @@ partition costs among many topics. CPU time: the wall clock of CreateTopics is t
 import argparse
 import time
 from collections.abc import Callable
-from pathlib import Path
 
+from bench.in_process import InProcessBroker, frame_of
 from bench.storage import scratch
 from bench.table import Row, render
-from ledgerstone.config.broker import BrokerConfig, Listener
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.metadata.replay import apply
-from ledgerstone.protocol.codec import encode_request
-from ledgerstone.protocol.framing import frame_prefix
-from ledgerstone.protocol.headers import RequestHeader, encode_request_header
-from ledgerstone.protocol.message import ApiMessage, MetadataRecord
+from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsRequestTopic,
@@ -35,44 +31,19 @@ from ledgerstone.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from ledgerstone.records.kernels import load
-from ledgerstone.server.broker import Broker
-from ledgerstone.server.effects import Send
-from ledgerstone.server.opening import Surroundings, open_broker
-from ledgerstone.system import OsFilesystem, SystemClock, SystemDice
 
 TOPIC = "bench"
 
 
-def _broker(path: Path) -> Broker:
-    values = {"log.dirs": str(path)}
-    world = Surroundings(fs=OsFilesystem(), clock=SystemClock(), dice=SystemDice())
-    address = Listener("PLAINTEXT", "127.0.0.1", 9092)
-    broker = open_broker(BrokerConfig.from_raw(values), world, [address])
-    broker.connected(1, "127.0.0.1")
-    return broker
-
-
-def _ask(broker: Broker, frame: bytes) -> None:
-    effects = broker.receive(1, memoryview(bytearray(frame)))
-    assert any(isinstance(each, Send) for each in effects), "not answered in its turn"
-
-
-def _frame(message: ApiMessage, version: int) -> bytes:
-    header = encode_request_header(RequestHeader(message.api_key, version, 0, "bench"))
-    pieces = encode_request(message, version)
-    content = header + b"".join(piece for piece in pieces if isinstance(piece, bytes))
-    return frame_prefix(len(content)) + content
-
-
 def _create(name: str) -> bytes:
     topic = CreateTopicsRequestTopic(name=name, num_partitions=1, replication_factor=1)
-    return _frame(CreateTopicsRequest(topics=[topic]), 7)
+    return frame_of(CreateTopicsRequest(topics=[topic]), 7)
 
 
 def _commit(offset: int) -> bytes:
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
     topics = [OffsetCommitRequestTopic(name=TOPIC, partitions=[partition])]
-    return _frame(OffsetCommitRequest(group_id="g", topics=topics), 8)
+    return frame_of(OffsetCommitRequest(group_id="g", topics=topics), 8)
 
 
 def _cpu_us(count: int, call: Callable[[int], object]) -> float:
@@ -85,20 +56,20 @@ def _cpu_us(count: int, call: Callable[[int], object]) -> float:
 def commits(count: int) -> float:
     frames = [_commit(number) for number in range(count)]
     with scratch() as path:
-        broker = _broker(path)
-        _ask(broker, _create(TOPIC))
-        _ask(broker, _commit(0))
-        cost = _cpu_us(count, lambda number: _ask(broker, frames[number]))
-        broker.log_dir.close()
+        broker = InProcessBroker(path)
+        broker.ask(_create(TOPIC))
+        broker.ask(_commit(0))
+        cost = _cpu_us(count, lambda number: broker.ask(frames[number]))
+        broker.close()
     return cost
 
 
 def creations(count: int) -> float:
     frames = [_create(f"{TOPIC}-{number}") for number in range(count)]
     with scratch() as path:
-        broker = _broker(path)
-        cost = _cpu_us(count, lambda number: _ask(broker, frames[number]))
-        broker.log_dir.close()
+        broker = InProcessBroker(path)
+        cost = _cpu_us(count, lambda number: broker.ask(frames[number]))
+        broker.close()
     return cost
 
 
