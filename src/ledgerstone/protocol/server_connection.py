@@ -44,6 +44,9 @@ _PLAIN_START: Final = struct.Struct(">ii")
 _TAGGED_START: Final = struct.Struct(">iix")
 _SIZE_BYTES: Final = 4  # which the size itself does not count
 _NOT_TAKEN: Final = VersionRange(1, 0)
+# What a frame that waits takes beside its bytes: it may have none, and a million of those is a
+# quarter of a gigabyte.
+WAITING_FRAME_BYTES: Final = 256
 # A TLS record with an alert: fatal, handshake_failure. Without it a client takes the end of the
 # connection for a network that fails, and tries again for a minute.
 _TLS_ALERT: Final = bytes.fromhex("15 0303 0002 02 28")
@@ -70,7 +73,8 @@ class OversizedRequest(ProtocolViolation):
 class ConnectionLimits:
     max_frame_bytes: int = 104_857_600  # socket.request.max.bytes
     max_plain_bytes: int = 8 << 20  # for requests without records
-    max_queued_bytes: int = 1 << 20  # sent ahead of the answer to the request in work
+    # Sent ahead of the answer to the request in work, with what each frame takes beside its bytes.
+    max_queued_bytes: int = 1 << 20
 
 
 class ReceivedRequest(NamedTuple):
@@ -115,11 +119,13 @@ class ServerConnection:
     goes back to the memory it came from when its request is answered. Whoever answers must have
     let go of the request by then; a buffer somebody still looks at is not used again.
 
-    Invariant: `queued_bytes` is the size of all frames in the queue."""
+    Invariant: `queued_bytes` is the size of all frames in the queue, and `WAITING_FRAME_BYTES` for
+    each of them. The first `_kept` of them are counted like that in the memory, too."""
 
     __slots__ = (
         "_buffer_in_work",
         "_current",
+        "_kept",
         "_limits",
         "_memory",
         "_outgoing",
@@ -151,6 +157,7 @@ class ServerConnection:
         self.reader = FrameReader(limits.max_frame_bytes, self._memory, owner=number)
         # Frames, each with its buffer; None where it is a view of the data last received.
         self._queue: deque[tuple[memoryview, bytearray | None]] = deque()
+        self._kept = 0
         self._buffer_in_work: bytearray | None = None
         self._current: RequestHeader | None = None
         self._outgoing: list[Piece] = []
@@ -186,7 +193,7 @@ class ServerConnection:
             buffer = frame.obj
             owned = buffer if type(buffer) is bytearray and buffer is not lender else None
             self._queue.append((frame, owned))
-            self.queued_bytes += len(frame)
+            self.queued_bytes += len(frame) + WAITING_FRAME_BYTES
 
     def filled(self, count: int) -> None:
         """As `receive_data`, where the bytes were put into the reader's room."""
@@ -194,10 +201,12 @@ class ServerConnection:
             buffer = frame.obj
             assert isinstance(buffer, bytearray)
             self._queue.append((frame, buffer))
-            self.queued_bytes += len(frame)
+            self.queued_bytes += len(frame) + WAITING_FRAME_BYTES
 
     def own_queue(self) -> None:
         """Copies what waits, so that the data last received may be overwritten."""
+        self._memory.reserve((len(self._queue) - self._kept) * WAITING_FRAME_BYTES)
+        self._kept = len(self._queue)
         if self._queue and self.reader.lends:
             self._queue = deque(map(self._owned, self._queue))
 
@@ -218,6 +227,8 @@ class ServerConnection:
             if buffer is not None:
                 self._memory.release(len(buffer))
         self._queue.clear()
+        self._memory.release(self._kept * WAITING_FRAME_BYTES)
+        self._kept = 0
         self._let_go()
 
     def let_go_of_frame(self) -> None:
@@ -241,7 +252,10 @@ class ServerConnection:
                     raise self.reader.failure
                 return None
             frame, self._buffer_in_work = self._queue.popleft()
-            self.queued_bytes -= len(frame)
+            self.queued_bytes -= len(frame) + WAITING_FRAME_BYTES
+            if self._kept:
+                self._kept -= 1
+                self._memory.release(WAITING_FRAME_BYTES)
             try:
                 request = self._open(frame)
             except ProtocolViolation:
