@@ -135,6 +135,21 @@ def test_full_disk_refuses_the_change_and_lets_data_go_on(machine: InProcess) ->
     assert [each.name for each in names] == ["tea"]
 
 
+def test_names_that_are_no_ascii_leave_a_chain_that_can_be_read(machine: InProcess) -> None:
+    stranger = _login(machine, "stranger")
+    names = [f"{number}-{'😀' * 300}" for number in range(50)]
+    # Of no type that there is, so nobody's right is asked for.
+    resources = [IncrementalAlterConfigsResource(99, name, []) for name in names]
+
+    stranger.ask(
+        IncrementalAlterConfigsRequest(resources=resources), IncrementalAlterConfigsResponse
+    )
+    machine.lose_power("none")
+
+    kinds = [each["kind"] for each in _log(machine)]
+    assert kinds == ["start", "config.alter", "start"]
+
+
 def test_storm_of_denials_is_bounded_and_counted(machine: InProcess) -> None:
     stranger = _login(machine, "stranger")
     wanted = MetadataRequest(topics=[MetadataRequestTopic(name="secret")])
