@@ -99,7 +99,8 @@ class Rights:
         known = self._topics.get(name)
         if known is None or self._epoch != self._authorizer.index.epoch:
             known = self.bits(_TOPIC, name)
-            self._topics[name] = known
+            if len(name) <= _LONGEST_REMEMBERED:
+                self._topics[name] = known
         return known >> operation & 1 == 1
 
     def shown_bits(self, resource_type: AclResourceType, name: str) -> int:
