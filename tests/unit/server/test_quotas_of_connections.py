@@ -40,6 +40,15 @@ def test_address_above_its_rate_is_held_then_refused_and_others_are_free() -> No
     assert admissions(machine, 60, "10.1.1.2") == [EntryVerdict()] * 60
 
 
+@pytest.mark.parametrize("prefix", ["", "listener.name.plaintext."])
+def test_rate_of_zero_lets_connections_in_one_after_the_other(prefix: str) -> None:
+    machine = InProcess(settings={f"{prefix}max.connection.creation.rate": "0"})
+
+    admitted = admissions(machine, 3)
+
+    assert admitted == [EntryVerdict(1000)] * 3
+
+
 def test_refused_connection_counts_for_nothing() -> None:
     machine = InProcess(settings={"max.connection.creation.rate": "10"})
     set_quota(machine, {"ip": None}, connection_creation_rate=5)
