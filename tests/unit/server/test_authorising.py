@@ -36,6 +36,11 @@ from ledgerstone.protocol.messages.delete_acls import (
     DeleteAclsResponse,
 )
 from ledgerstone.protocol.messages.delete_groups import DeleteGroupsRequest
+from ledgerstone.protocol.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicsTopic,
+)
 from ledgerstone.protocol.messages.describe_groups import DescribeGroupsRequest
 from ledgerstone.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -172,6 +177,17 @@ def test_other_authorizers_are_refused_at_start() -> None:
         InProcess(settings={"authorizer.class.name": "com.example.Mine"})
     with pytest.raises(ConfigError, match="User:admin"):
         InProcess(settings={**SETTINGS, "super.users": "admin"})
+
+
+def test_topic_is_not_deleted_because_an_entry_that_is_refused_names_it_again(
+    machine: InProcess, admin: Client, login: Login
+) -> None:
+    topics = [DeleteTopicsTopic("secret"), DeleteTopicsTopic("secret", bytes(15) + b"\1")]
+
+    answer = login("ann").ask(DeleteTopicsRequest(topics=topics), DeleteTopicsResponse)
+
+    assert "secret" in machine.broker.image.topics
+    assert {each.error_code for each in answer.responses} == {DENIED, ErrorCode.INVALID_REQUEST}
 
 
 def test_part_of_a_request_is_written_and_the_rest_refused(

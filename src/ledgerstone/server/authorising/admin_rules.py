@@ -76,14 +76,14 @@ def delete_topics(call: GuardedCall) -> Answer:
     if call.sees_on_cluster(AclOperation.DELETE) or not call.broker.config.delete_topic_enable:
         return call.pass_on()
     message: DeleteTopicsRequest = call.message
-    named = [*message.topic_names, *(each.name for each in message.topics if each.name)]
-    times = Counter([*named, *(each.topic_id for each in message.topics if each.name is None)])
+    # As the handler counts them: what is let pass as repeated must be refused there as such.
+    wanted = [*message.topics, *(DeleteTopicsTopic(each) for each in message.topic_names)]
+    times = Counter((each.name, each.topic_id) for each in wanted)
     answers: list[DeleteTopicsResult] = []
 
     def is_refused(topic: DeleteTopicsTopic) -> bool:
-        key = topic.topic_id if topic.name is None else topic.name
         is_misnamed = (topic.name is None) == (topic.topic_id == ZERO_UUID)
-        if is_misnamed or times[key] > 1:
+        if is_misnamed or times[topic.name, topic.topic_id] > 1:
             return False  # the handler says what is wrong
         answer = _not_deletable(call, topic)
         if answer is not None:
