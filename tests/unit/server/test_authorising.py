@@ -41,6 +41,11 @@ from ledgerstone.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicsTopic,
 )
+from ledgerstone.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
 from ledgerstone.protocol.messages.describe_groups import DescribeGroupsRequest
 from ledgerstone.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -188,6 +193,24 @@ def test_topic_is_not_deleted_because_an_entry_that_is_refused_names_it_again(
 
     assert "secret" in machine.broker.image.topics
     assert {each.error_code for each in answer.responses} == {DENIED, ErrorCode.INVALID_REQUEST}
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_settings_are_not_shown_because_their_owner_is_named_twice(
+    admin: Client, login: Login, times: int
+) -> None:
+    _allow(admin, AclOperation.DESCRIBE_CONFIGS)
+    topics = [DescribeConfigsResource(2, name) for name in ("secret", "tea")] * times
+    brokers = [DescribeConfigsResource(4, "")] * times
+
+    answer = login("ann").ask(
+        DescribeConfigsRequest(resources=[*topics, *brokers]), DescribeConfigsResponse
+    )
+
+    codes = {each.resource_name: each.error_code for each in answer.results}
+    assert codes == {"secret": DENIED, "tea": 0, "": ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+    assert len(answer.results) == 3
+    assert all(bool(each.configs) == (each.resource_name == "tea") for each in answer.results)
 
 
 def test_part_of_a_request_is_written_and_the_rest_refused(

@@ -157,15 +157,24 @@ _OWNERS: Final[Mapping[int, tuple[AclResourceType, ErrorCode]]] = {
 
 
 def each_resource_needs(
-    operation: AclOperation, answer_of: type[Any], result_of: type[Any], results: str
+    operation: AclOperation,
+    answer_of: type[Any],
+    result_of: type[Any],
+    results: str,
+    *,
+    refuses_repeated: bool,
 ) -> Rule:
     """For requests with `resources`. `result_of` makes a code, a reason, a type and a name; they
-    stand in `results` of the answer."""
+    stand in `results` of the answer. `refuses_repeated`: the handler says what is wrong with one
+    that is named twice; else it answers once, and so does this."""
 
     def rule(call: GuardedCall) -> Answer:
-        times = Counter(_key(each) for each in call.message.resources)
+        resources = call.message.resources
+        if not refuses_repeated:
+            resources = {_key(each): each for each in resources}.values()
+        times = Counter(map(_key, resources))
         allowed, answers = [], []
-        for each in call.message.resources:
+        for each in resources:
             code = _code(call, operation, each) if times[_key(each)] == 1 else 0
             if code:
                 answers.append(result_of(code, "", *_key(each)))
