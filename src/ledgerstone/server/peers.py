@@ -6,7 +6,7 @@ is not read until others have given some back. A muted peer is not read until it
 """
 
 import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from ledgerstone.config.broker import BrokerConfig
@@ -89,6 +89,8 @@ class Peers:
         self.shared = memoryview(bytearray(RECEIVE_BYTES))
         self._first_part = self.shared[:FIRST_PART_BYTES]
         self._caps = ConnectionCaps.of(config, config.raw)
+        # Called when there may be room for more, and nobody has left.
+        self.on_room: Callable[[], object] = lambda: None
         self._hosts: dict[str, int] = {}
         self._listeners: dict[str, int] = {}
         # When peers stop being muted. Peers that left since, or are muted for longer now, stay in
@@ -163,6 +165,7 @@ class Peers:
     def set_caps(self, values: Mapping[str, str]) -> None:
         """The broker's settings as they are now. Nobody has to leave for them."""
         self._caps = ConnectionCaps.of(self._config, values)
+        self.on_room()
 
     def has_room(self, listener: str) -> bool:
         """Whether one more may come in there; if not, it waits until somebody leaves."""

@@ -222,6 +222,27 @@ def test_connection_without_room_waits_and_is_served_when_somebody_leaves() -> N
     serve(machine, story)
 
 
+def test_connection_without_room_is_served_when_more_are_allowed() -> None:
+    machine = InProcess(settings={"max.connections": "1"})
+    more = IncrementalAlterConfigsConfig("max.connections", 0, "2")
+    resource = IncrementalAlterConfigsResource(BROKER, "", [more])
+
+    async def story(served: Served) -> None:
+        first = await served.connect()
+        first.send(HELLO)
+        assert await first.answer()
+        second = await served.connect()
+        second.send(HELLO)
+        await until(lambda: served.runtime._accepting._full)
+        first.send(IncrementalAlterConfigsRequest(resources=[resource]))
+        assert await first.answer()
+        assert await second.answer()
+        first.close()
+        second.close()
+
+    serve(machine, story)
+
+
 def test_address_above_its_rate_is_closed_unanswered() -> None:
     machine = InProcess()
     set_quota(machine, {"ip": "127.0.0.1"}, connection_creation_rate=1)
