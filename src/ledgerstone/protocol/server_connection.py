@@ -44,6 +44,8 @@ _PLAIN_START: Final = struct.Struct(">ii")
 _TAGGED_START: Final = struct.Struct(">iix")
 _SIZE_BYTES: Final = 4  # which the size itself does not count
 _NOT_TAKEN: Final = VersionRange(1, 0)
+# Requests in a row that are answered here, before others have their turn.
+_REFUSED_AT_ONCE: Final = 64
 # What a frame that waits takes beside its bytes: it may have none, and a million of those is a
 # quarter of a gigabyte.
 WAITING_FRAME_BYTES: Final = 256
@@ -242,8 +244,11 @@ class ServerConnection:
             self._memory.take_back(buffer)
 
     def next_request(self) -> ReceivedRequest | None:
-        """The next request once the last one is done; None until then, or until bytes arrive."""
-        while self.state is _IDLE:
+        """The next request once the last one is done; None until then, or until bytes arrive. None
+        also where many were answered here; then there is still news."""
+        for _ in range(_REFUSED_AT_ONCE):
+            if self.state is not _IDLE:
+                return None
             if not self._queue:
                 if self.reader.failure is not None:
                     self.state = _CLOSED
