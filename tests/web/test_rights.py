@@ -193,6 +193,42 @@ def test_erasing_needs_delete_and_leaves_a_line_where_it_is_refused(
     )
 
 
+def test_topic_that_is_made_on_the_page_is_written_down_before(machine: ErasingMachine) -> None:
+    allow(machine, "maker", AclOperation.CREATE, "from-the-page")
+    who = as_user(machine, "maker")
+
+    made = who.post("/topics", {"name": "from-the-page"})
+    again = who.post("/topics", {"name": "from-the-page"})
+
+    assert (made.status, again.status) == (303, 400)
+    lines = [each for each in _audit(machine) if each.get("what") == ["from-the-page"]]
+    assert [(each["kind"], each["outcome"]) for each in lines] == [
+        ("topic.create", "asked"),
+        ("topic.create", "done"),
+        ("topic.create", "asked"),
+        ("topic.create", "refused"),
+    ]
+    assert {each["who"]["principal"] for each in lines} == {"User:maker"}
+    assert {each["who"]["host"] for each in lines} == {HOST}
+
+
+def test_topic_that_cannot_be_written_down_is_not_made_on_the_page(
+    machine: ErasingMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allow(machine, "maker", AclOperation.CREATE, "unwritten")
+    auditor = machine.broker.auditor
+    assert auditor is not None
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(auditor.file, "append", full)
+    page = as_user(machine, "maker").post("/topics", {"name": "unwritten"})
+
+    assert page.status == 503
+    assert "unwritten" not in machine.broker.image.topics
+
+
 def _audit(machine: ErasingMachine) -> list[dict[str, Any]]:
     paths = audit_files(machine.fs, "/audit")
     return [json.loads(line) for path in paths for line in lines_of(machine.fs.open(path))]
