@@ -33,6 +33,8 @@ from ledgerstone.server.session import DEFAULT_LISTENER, Login, Session
 RECEIVE_BYTES: Final = 1 << 20
 # Silence in the middle of a frame that costs the connection, once others wait for its memory.
 _STALLED_MS: Final = 10_000
+# Below this many ends of mutes, those of who has left cost nothing worth saving.
+_SMALL_HEAP: Final = 64
 _SHORTCUTS: Final[Mapping[int, Shortcut]] = {int(ApiKey.PRODUCE): read_single_produce}
 
 
@@ -94,7 +96,7 @@ class Peers:
         self._hosts: dict[str, int] = {}
         self._listeners: dict[str, int] = {}
         # When peers stop being muted. Peers that left since, or are muted for longer now, stay in
-        # it until their old time comes.
+        # it until their old time comes, or there are too many of them.
         self._mute_ends: list[tuple[int, int]] = []
         self._mapping_rules = {
             name: parse_mapping_rules(
@@ -222,6 +224,10 @@ class Peers:
         if peer is not None and until_ms > peer.session.muted_until_ms:
             peer.session.muted_until_ms = until_ms
             heapq.heappush(self._mute_ends, (until_ms, number))
+            if len(self._mute_ends) > 2 * len(self.by_number) + _SMALL_HEAP:
+                # A mute may last for weeks, and whoever is muted may leave and come again at once.
+                self._mute_ends = [each for each in self._mute_ends if self._is_current(each)]
+                heapq.heapify(self._mute_ends)
 
     def take_unmuted(self, now_ms: int) -> list[int]:
         """Peers whose time has come. They count as active until now: silence was not theirs."""
