@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from ledgerstone.cleaner.holds import GroupHold, Holds
+from ledgerstone.cleaner.open_txn import OpenTxn, TxnOwner
 from ledgerstone.security.acl import Acl, AclOperation, AclResourceType
 from ledgerstone.security.principal import Principal
 from ledgerstone.server.auditing.audit_file import audit_files, lines_of
@@ -141,6 +143,32 @@ def test_group_is_shown_with_its_topics_that_may_be_seen(machine: ErasingMachine
     assert COMPACTED not in who.shown("/groups/billing")
     allow(machine, "grouped", DESCRIBE, COMPACTED)
     assert COMPACTED in as_user(machine, "grouped").shown("/groups/billing")
+
+
+def test_gates_name_no_group_and_no_transactional_id_that_is_hidden(
+    machine: ErasingMachine, reader: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = type(machine.broker.cleaning)
+    held = Holds(groups=(GroupHold("hidden-group", 0),))
+    open_txn = OpenTxn(7, 0, TxnOwner("hidden-id", 0))
+    monkeypatch.setattr(kind, "holds_of", lambda *_: held)
+    monkeypatch.setattr(kind, "open_txns", lambda *_: [open_txn])
+
+    def told(who: Visitor) -> str:
+        paths = (f"/cleaner?why={COMPACTED}-0", f"/topics/{COMPACTED}/anatomy")
+        calls = (f"topics/{COMPACTED}/cleaning", f"topics/{COMPACTED}/anatomy")
+        pages = [who.shown(each) for each in paths]
+        return " ".join([*pages, *(str(called(who, "GET", each)) for each in calls)])
+
+    allow(machine, "knowing", DESCRIBE, COMPACTED)
+    allow(machine, "knowing", DESCRIBE, "hidden-group", GROUP)
+    allow(machine, "knowing", DESCRIBE, "hidden-id", AclResourceType.TRANSACTIONAL_ID)
+    shown, known = told(reader), told(as_user(machine, "knowing"))
+
+    assert "hidden-group" not in shown
+    assert "hidden-id" not in shown
+    assert "hidden-group" in known
+    assert "hidden-id" in known
 
 
 def test_form_to_erase_offers_topics_that_may_be(machine: ErasingMachine, reader: Visitor) -> None:
