@@ -93,6 +93,8 @@ class Peers:
         self._caps = ConnectionCaps.of(config, config.raw)
         # Called when there may be room for more, and nobody has left.
         self.on_room: Callable[[], object] = lambda: None
+        # Whether the other side of a connection that is not read has closed it.
+        self.has_hung_up: Callable[[int], bool] = lambda number: False
         self._hosts: dict[str, int] = {}
         self._listeners: dict[str, int] = {}
         # When peers stop being muted. Peers that left since, or are muted for longer now, stay in
@@ -267,6 +269,9 @@ class Peers:
             is_idle = peer.last_active_ms < oldest_ms and number not in self.starved
             if is_idle and not is_waited_for:
                 yield TooSilent(peer, f"idle for {now_ms - peer.last_active_ms} ms")
+            elif is_idle and self.has_hung_up(number):
+                # It may be held up for weeks, and its place and its descriptor with it.
+                yield TooSilent(peer, "the other side has left while it was held up")
             elif _is_slow_to_log_in(peer, now_ms - self._config.ledgerstone_login_timeout_ms):
                 yield TooSilent(peer, "the login took too long")
         if self.starved:
