@@ -100,6 +100,37 @@ def test_what_only_asks_and_validates_is_not_written(machine: InProcess) -> None
     assert [each["kind"] for each in _log(machine)] == ["start"]
 
 
+def test_topic_that_is_made_for_the_asking_is_written_before(machine: InProcess) -> None:
+    admin = _login(machine)
+    topics = [MetadataRequestTopic(name=each) for each in ("tea", "no topic")]
+
+    admin.ask(MetadataRequest(topics=topics), MetadataResponse)
+    admin.ask(MetadataRequest(topics=topics), MetadataResponse)
+
+    _, asked, done = _log(machine)
+    assert (asked["kind"], asked["outcome"], asked["what"]) == ("topic.create", "asked", ["tea"])
+    assert asked["api"] == "Metadata"
+    assert asked["who"]["principal"] == "User:admin"
+    assert (done["kind"], done["codes"]) == ("topic.create", {"0": 1, "17": 1})
+
+
+def test_topic_is_not_made_for_the_asking_where_that_cannot_be_written(
+    machine: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin, auditor = _login(machine), machine.broker.auditor
+    assert auditor is not None
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(auditor.file, "append", full)
+    topics = [MetadataRequestTopic(name="tea")]
+    answer = admin.ask(MetadataRequest(topics=topics), MetadataResponse)
+
+    assert answer.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert "tea" not in machine.broker.image.topics
+
+
 def test_values_of_settings_are_not_written(machine: InProcess) -> None:
     admin = _login(machine)
     change = IncrementalAlterConfigsConfig("log.retention.ms", 0, "987654321")
