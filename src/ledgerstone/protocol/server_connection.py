@@ -38,6 +38,9 @@ from ledgerstone.types import Buffer
 
 # Only these may be as large as a frame may be; the others hold no records.
 _BULK: Final = (ApiKey.PRODUCE,)
+# What a request takes in the envelope of the broker that forwards it: the principal, the address,
+# and what a broker that makes topics for a Metadata request says of each of them.
+_ENVELOPE_BYTES: Final = 1 << 20
 # How an answer begins: its size, the correlation id, and in flexible versions that there are no
 # tags.
 _PLAIN_START: Final = struct.Struct(">ii")
@@ -285,13 +288,20 @@ class ServerConnection:
                 raise UnknownApi(f"api key {api_key} v{version} from client {header.client_id!r}")
             self._refuse_api_versions(header)
             return None
-        if len(frame) > self._limits.max_plain_bytes and api_key not in _BULK:
+        if len(frame) > self._limits.max_plain_bytes and not self._may_be_large(api_key, frame):
             raise OversizedRequest(f"{ApiKey(api_key).name} request of {len(frame)} bytes")
         shortcut = self._shortcuts.get(api_key)
         message = None if shortcut is None else shortcut(version, frame, position)
         if message is None:
             message = decode_request(api_key, version, frame, position)
         return ReceivedRequest(header, message, len(frame))
+
+    def _may_be_large(self, api_key: int, frame: memoryview) -> bool:
+        """An envelope holds whatever a client may send. To close the connection over one would have
+        the broker try again, for a minute, with all the others waiting behind it."""
+        if api_key == ApiKey.ENVELOPE:
+            return len(frame) <= self._limits.max_plain_bytes + _ENVELOPE_BYTES
+        return api_key in _BULK
 
     def _refuse_api_versions(self, header: RequestHeader) -> None:
         """A client newer than we are: says so in the oldest layout, which it can read for sure."""
