@@ -13,7 +13,7 @@ from ledgerstone.protocol.decoding import MAX_REQUEST_ELEMENTS
 from ledgerstone.protocol.headers import decode_request_header
 from ledgerstone.protocol.messages import APIS
 from ledgerstone.protocol.messages.produce import ProduceRequest
-from ledgerstone.protocol.wire import MalformedMessage, uvarint
+from ledgerstone.protocol.wire import MOST_TAGS, MalformedMessage, uvarint
 from tests.kit.sized import examples
 from tests.unit.protocol.random_messages import random_message
 
@@ -120,3 +120,30 @@ def test_request_may_not_hold_more_elements_than_its_budget() -> None:
 
     with pytest.raises(MalformedMessage, match="topic_data"):
         decode(ProduceRequest, 9, body)
+
+
+@pytest.mark.parametrize("at_once", [1, 100, MAX_REQUEST_ELEMENTS])
+def test_request_may_not_hold_more_tagged_fields_than_its_budget(at_once: int) -> None:
+    """Of the topics, or of the request: a frame of 100 MiB has room for fifty million."""
+    head = b"\x00" + bytes(6)
+    topics = MAX_REQUEST_ELEMENTS // (at_once + 1) + 1
+    tags = uvarint(at_once) + bytes(2 * at_once)
+    few = head + uvarint(2) + b"\x01\x01" + tags
+    many = head + uvarint(topics + 1) + (b"\x01\x01" + tags) * topics + tags
+
+    if at_once < MAX_REQUEST_ELEMENTS:
+        assert len(decode(ProduceRequest, 9, few + b"\x00")[0].topic_data) == 1
+    with pytest.raises(MalformedMessage, match="tags"):
+        decode(ProduceRequest, 9, many)
+
+
+def test_header_may_not_hold_more_tagged_fields_than_there_can_be() -> None:
+    fixed = b"\x00\x00" + b"\x00\x09" + b"\x00\x00\x00\x01" + b"\xff\xff"
+    few, many = MOST_TAGS, MOST_TAGS + 1
+
+    header, position = decode_request_header(fixed + uvarint(few) + bytes(2 * few))
+
+    assert header.correlation_id == 1
+    assert position == len(fixed) + 3 + 2 * few
+    with pytest.raises(MalformedMessage, match="tags"):
+        decode_request_header(fixed + uvarint(many) + bytes(2 * many))

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from ledgerstone.cleaner.holds import GroupHold, Holds
+from ledgerstone.cleaner.open_txn import OpenTxn, TxnOwner
 from ledgerstone.security.acl import Acl, AclOperation, AclResourceType
 from ledgerstone.security.principal import Principal
 from ledgerstone.server.auditing.audit_file import audit_files, lines_of
@@ -143,6 +145,32 @@ def test_group_is_shown_with_its_topics_that_may_be_seen(machine: ErasingMachine
     assert COMPACTED in as_user(machine, "grouped").shown("/groups/billing")
 
 
+def test_gates_name_no_group_and_no_transactional_id_that_is_hidden(
+    machine: ErasingMachine, reader: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = type(machine.broker.cleaning)
+    held = Holds(groups=(GroupHold("hidden-group", 0),))
+    open_txn = OpenTxn(7, 0, TxnOwner("hidden-id", 0))
+    monkeypatch.setattr(kind, "holds_of", lambda *_: held)
+    monkeypatch.setattr(kind, "open_txns", lambda *_: [open_txn])
+
+    def told(who: Visitor) -> str:
+        paths = (f"/cleaner?why={COMPACTED}-0", f"/topics/{COMPACTED}/anatomy")
+        calls = (f"topics/{COMPACTED}/cleaning", f"topics/{COMPACTED}/anatomy")
+        pages = [who.shown(each) for each in paths]
+        return " ".join([*pages, *(str(called(who, "GET", each)) for each in calls)])
+
+    allow(machine, "knowing", DESCRIBE, COMPACTED)
+    allow(machine, "knowing", DESCRIBE, "hidden-group", GROUP)
+    allow(machine, "knowing", DESCRIBE, "hidden-id", AclResourceType.TRANSACTIONAL_ID)
+    shown, known = told(reader), told(as_user(machine, "knowing"))
+
+    assert "hidden-group" not in shown
+    assert "hidden-id" not in shown
+    assert "hidden-group" in known
+    assert "hidden-id" in known
+
+
 def test_form_to_erase_offers_topics_that_may_be(machine: ErasingMachine, reader: Visitor) -> None:
     assert COMPACTED not in [
         each["value"] for each in Parsed(reader.shown("/erasures")).all("option")
@@ -191,6 +219,42 @@ def test_erasing_needs_delete_and_leaves_a_line_where_it_is_refused(
         and each["who"]["host"] == HOST
         for each in lines
     )
+
+
+def test_topic_that_is_made_on_the_page_is_written_down_before(machine: ErasingMachine) -> None:
+    allow(machine, "maker", AclOperation.CREATE, "from-the-page")
+    who = as_user(machine, "maker")
+
+    made = who.post("/topics", {"name": "from-the-page"})
+    again = who.post("/topics", {"name": "from-the-page"})
+
+    assert (made.status, again.status) == (303, 400)
+    lines = [each for each in _audit(machine) if each.get("what") == ["from-the-page"]]
+    assert [(each["kind"], each["outcome"]) for each in lines] == [
+        ("topic.create", "asked"),
+        ("topic.create", "done"),
+        ("topic.create", "asked"),
+        ("topic.create", "refused"),
+    ]
+    assert {each["who"]["principal"] for each in lines} == {"User:maker"}
+    assert {each["who"]["host"] for each in lines} == {HOST}
+
+
+def test_topic_that_cannot_be_written_down_is_not_made_on_the_page(
+    machine: ErasingMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allow(machine, "maker", AclOperation.CREATE, "unwritten")
+    auditor = machine.broker.auditor
+    assert auditor is not None
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(auditor.file, "append", full)
+    page = as_user(machine, "maker").post("/topics", {"name": "unwritten"})
+
+    assert page.status == 503
+    assert "unwritten" not in machine.broker.image.topics
 
 
 def _audit(machine: ErasingMachine) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ that follows. Safe:
 1. Positions only grow, and every read past the end raises or yields fewer bytes; one comparison at
    the very end detects it. So a length needs no check of its own.
 2. A count is checked against the bytes left and the smallest size of its elements before the first
-   element is made. In a request, all structs and strings together have a budget.
+   element is made. In a request, all structs, strings and tagged fields together have a budget.
 """
 
 import struct
@@ -22,7 +22,13 @@ from ledgerstone.protocol.source import (
     min_element_size,
     tagged_in,
 )
-from ledgerstone.protocol.wire import broken, read_uvarint, rest_of_uvarint, skip_tags
+from ledgerstone.protocol.wire import (
+    broken,
+    read_uvarint,
+    rest_of_uvarint,
+    skip_counted_tags,
+    skip_tags,
+)
 
 # An element costs up to a few hundred bytes of memory but as little as one byte on the wire.
 MAX_REQUEST_ELEMENTS: Final = 1 << 16
@@ -48,6 +54,7 @@ class DecoderSource:
             rest=rest_of_uvarint,
             read_uvarint=read_uvarint,
             skip_tags=skip_tags,
+            skip_counted_tags=skip_counted_tags,
             unpack_from=struct.unpack_from,
             zero_uuid=ZERO_UUID,
         )
@@ -114,16 +121,29 @@ class DecoderSource:
         count = self.take("B", "tags")
         self.flush(subject)
         if not known:
-            out.add(f"if {count}: pos = skip_tags(data, pos, {count})", subject)
+            if self.is_budgeted:
+                with out.block(f"if {count}:", subject):
+                    self.count_tags(count, subject)
+                    out.add(f"pos = skip_counted_tags(data, pos, {count})", subject)
+            else:
+                out.add(f"if {count}: pos = skip_tags(data, pos, {count})", subject)
             return {}
         values = {each.name: out.fresh(each.name) for each in known}
         for each in known:
             out.add(f"{values[each.name]} = {self.absent(each)}", subject)
         with out.block(f"if {count}:", subject):
-            out.add(f"if {count} > 127: {count}, pos = rest(data, pos, {count})", subject)
+            self.count_tags(count, subject)
             with out.block(f"for _ in range({count}):", subject):
                 self.one_tag(known, values, path)
         return values
+
+    def count_tags(self, count: str, subject: str) -> None:
+        """The name has the first byte of the count, and after it all of the count."""
+        self.out.add(f"if {count} > 127: {count}, pos = rest(data, pos, {count})", subject)
+        if self.is_budgeted:
+            self.out.add(f"budget -= {count}", subject)
+            reason = f"broken(f'too many elements with {{{count}}} tagged fields')"
+            self.out.add(f"if budget < 0: {reason}", subject)
 
     def one_tag(self, known: list[FieldSpec], values: dict[str, str], path: str) -> None:
         out, subject = self.out, f"{path}tags"

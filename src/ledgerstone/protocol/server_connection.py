@@ -38,12 +38,20 @@ from ledgerstone.types import Buffer
 
 # Only these may be as large as a frame may be; the others hold no records.
 _BULK: Final = (ApiKey.PRODUCE,)
+# What a request takes in the envelope of the broker that forwards it: the principal, the address,
+# and what a broker that makes topics for a Metadata request says of each of them.
+_ENVELOPE_BYTES: Final = 1 << 20
 # How an answer begins: its size, the correlation id, and in flexible versions that there are no
 # tags.
 _PLAIN_START: Final = struct.Struct(">ii")
 _TAGGED_START: Final = struct.Struct(">iix")
 _SIZE_BYTES: Final = 4  # which the size itself does not count
 _NOT_TAKEN: Final = VersionRange(1, 0)
+# Requests in a row that are answered here, before others have their turn.
+_REFUSED_AT_ONCE: Final = 64
+# What a frame that waits takes beside its bytes: it may have none, and a million of those is a
+# quarter of a gigabyte.
+WAITING_FRAME_BYTES: Final = 256
 # A TLS record with an alert: fatal, handshake_failure. Without it a client takes the end of the
 # connection for a network that fails, and tries again for a minute.
 _TLS_ALERT: Final = bytes.fromhex("15 0303 0002 02 28")
@@ -70,7 +78,8 @@ class OversizedRequest(ProtocolViolation):
 class ConnectionLimits:
     max_frame_bytes: int = 104_857_600  # socket.request.max.bytes
     max_plain_bytes: int = 8 << 20  # for requests without records
-    max_queued_bytes: int = 1 << 20  # sent ahead of the answer to the request in work
+    # Sent ahead of the answer to the request in work, with what each frame takes beside its bytes.
+    max_queued_bytes: int = 1 << 20
 
 
 class ReceivedRequest(NamedTuple):
@@ -115,11 +124,13 @@ class ServerConnection:
     goes back to the memory it came from when its request is answered. Whoever answers must have
     let go of the request by then; a buffer somebody still looks at is not used again.
 
-    Invariant: `queued_bytes` is the size of all frames in the queue."""
+    Invariant: `queued_bytes` is the size of all frames in the queue, and `WAITING_FRAME_BYTES` for
+    each of them. The first `_kept` of them are counted like that in the memory, too."""
 
     __slots__ = (
         "_buffer_in_work",
         "_current",
+        "_kept",
         "_limits",
         "_memory",
         "_outgoing",
@@ -151,6 +162,7 @@ class ServerConnection:
         self.reader = FrameReader(limits.max_frame_bytes, self._memory, owner=number)
         # Frames, each with its buffer; None where it is a view of the data last received.
         self._queue: deque[tuple[memoryview, bytearray | None]] = deque()
+        self._kept = 0
         self._buffer_in_work: bytearray | None = None
         self._current: RequestHeader | None = None
         self._outgoing: list[Piece] = []
@@ -186,7 +198,7 @@ class ServerConnection:
             buffer = frame.obj
             owned = buffer if type(buffer) is bytearray and buffer is not lender else None
             self._queue.append((frame, owned))
-            self.queued_bytes += len(frame)
+            self.queued_bytes += len(frame) + WAITING_FRAME_BYTES
 
     def filled(self, count: int) -> None:
         """As `receive_data`, where the bytes were put into the reader's room."""
@@ -194,10 +206,12 @@ class ServerConnection:
             buffer = frame.obj
             assert isinstance(buffer, bytearray)
             self._queue.append((frame, buffer))
-            self.queued_bytes += len(frame)
+            self.queued_bytes += len(frame) + WAITING_FRAME_BYTES
 
     def own_queue(self) -> None:
         """Copies what waits, so that the data last received may be overwritten."""
+        self._memory.reserve((len(self._queue) - self._kept) * WAITING_FRAME_BYTES)
+        self._kept = len(self._queue)
         if self._queue and self.reader.lends:
             self._queue = deque(map(self._owned, self._queue))
 
@@ -218,6 +232,8 @@ class ServerConnection:
             if buffer is not None:
                 self._memory.release(len(buffer))
         self._queue.clear()
+        self._memory.release(self._kept * WAITING_FRAME_BYTES)
+        self._kept = 0
         self._let_go()
 
     def let_go_of_frame(self) -> None:
@@ -231,8 +247,11 @@ class ServerConnection:
             self._memory.take_back(buffer)
 
     def next_request(self) -> ReceivedRequest | None:
-        """The next request once the last one is done; None until then, or until bytes arrive."""
-        while self.state is _IDLE:
+        """The next request once the last one is done; None until then, or until bytes arrive. None
+        also where many were answered here; then there is still news."""
+        for _ in range(_REFUSED_AT_ONCE):
+            if self.state is not _IDLE:
+                return None
             if not self._queue:
                 if self.reader.failure is not None:
                     self.state = _CLOSED
@@ -241,7 +260,10 @@ class ServerConnection:
                     raise self.reader.failure
                 return None
             frame, self._buffer_in_work = self._queue.popleft()
-            self.queued_bytes -= len(frame)
+            self.queued_bytes -= len(frame) + WAITING_FRAME_BYTES
+            if self._kept:
+                self._kept -= 1
+                self._memory.release(WAITING_FRAME_BYTES)
             try:
                 request = self._open(frame)
             except ProtocolViolation:
@@ -266,13 +288,20 @@ class ServerConnection:
                 raise UnknownApi(f"api key {api_key} v{version} from client {header.client_id!r}")
             self._refuse_api_versions(header)
             return None
-        if len(frame) > self._limits.max_plain_bytes and api_key not in _BULK:
+        if len(frame) > self._limits.max_plain_bytes and not self._may_be_large(api_key, frame):
             raise OversizedRequest(f"{ApiKey(api_key).name} request of {len(frame)} bytes")
         shortcut = self._shortcuts.get(api_key)
         message = None if shortcut is None else shortcut(version, frame, position)
         if message is None:
             message = decode_request(api_key, version, frame, position)
         return ReceivedRequest(header, message, len(frame))
+
+    def _may_be_large(self, api_key: int, frame: memoryview) -> bool:
+        """An envelope holds whatever a client may send. To close the connection over one would have
+        the broker try again, for a minute, with all the others waiting behind it."""
+        if api_key == ApiKey.ENVELOPE:
+            return len(frame) <= self._limits.max_plain_bytes + _ENVELOPE_BYTES
+        return api_key in _BULK
 
     def _refuse_api_versions(self, header: RequestHeader) -> None:
         """A client newer than we are: says so in the oldest layout, which it can read for sure."""

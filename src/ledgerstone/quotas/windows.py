@@ -77,6 +77,9 @@ class Windows:
         rate = self._total / ((elapsed_ms or 1) / 1000.0)
         if rate <= bound:
             return 0
+        if not bound:
+            # A rate of connections may be 0; as in Java, the quotient is infinite.
+            return longest_ms
         return int(min((rate - bound) / bound * (elapsed_ms or 1) + 0.5, longest_ms))
 
     @property

@@ -14,6 +14,9 @@ NO_HASH: Final = "0" * 64
 SALT_BYTES: Final = 16
 # People's texts are cut to this.
 LONGEST_TEXT: Final = 300
+# And to this as they stand in a line, where a character that is no ASCII takes six bytes or twelve.
+_LONGEST_WRITTEN: Final = 900
+_MOST_TEXTS: Final = 50
 # No line of ours is longer; one that is was not written by us.
 LONGEST_LINE: Final = 64 << 10
 
@@ -84,10 +87,15 @@ def sealed(
 
 def _cut(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
     if isinstance(value, str):
-        return value if len(value) <= LONGEST_TEXT else f"{value[:LONGEST_TEXT]}…"
+        kept = value[:LONGEST_TEXT]
+        while (size := len(_canonical(kept)) - 2) > _LONGEST_WRITTEN:
+            # At least one character goes, and as many as would do if all were alike.
+            kept = kept[: min(len(kept) - 1, len(kept) * _LONGEST_WRITTEN // size)]
+        return value if len(kept) == len(value) else f"{kept}…"
     if isinstance(value, list):
-        rest = len(value) - 50
-        return [_cut(each) for each in value[:50]] + ([f"{rest} more"] if rest > 0 else [])
+        rest = len(value) - _MOST_TEXTS
+        some = [_cut(each) for each in value[:_MOST_TEXTS]]
+        return some + ([f"{rest} more"] if rest > 0 else [])
     return value
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from typing import Final
+from weakref import WeakValueDictionary
 
 from ledgerstone.security.acl import (
     CLUSTER_NAME,
@@ -18,7 +19,7 @@ from ledgerstone.security.acl import (
 from ledgerstone.security.acl_index import AclIndex
 from ledgerstone.security.principal import Principal
 
-# Answers that a session remembers. One that asks for more names starts over.
+# Answers that are remembered of a principal and a host. Who asks for more names starts over.
 _MOST_REMEMBERED: Final = 4096
 # Names of topics end here. Longer ones are looked up each time: a stranger chooses them, and 4096
 # of the longest would be 128 MiB for one connection.
@@ -38,7 +39,7 @@ OPERATION_BITS: Final = {
 class Authorizer:
     """The ACLs of the cluster, and the settings of this node."""
 
-    __slots__ = ("allows_without_acls", "guarded_topics", "index", "super_users")
+    __slots__ = ("_rights", "allows_without_acls", "guarded_topics", "index", "super_users")
 
     def __init__(
         self,
@@ -52,6 +53,8 @@ class Authorizer:
         self.guarded_topics = frozenset(guarded_topics)
         self.super_users = frozenset(super_users)
         self.allows_without_acls = allows_without_acls
+        # What connections remember: each principal and host once, as long as one of them is there.
+        self._rights: WeakValueDictionary[tuple[Principal, str], Rights] = WeakValueDictionary()
 
     def follow(self, *, removed: Iterable[Acl] = (), added: Iterable[Acl] = ()) -> None:
         for acl in removed:
@@ -60,13 +63,19 @@ class Authorizer:
             self.index.add(acl)
 
     def rights_of(self, principal: Principal, host: str) -> "Rights":
-        return Rights(self, principal, host)
+        """Shared by all connections of a principal from a host: what each of them remembers may be
+        two megabytes, and strangers have many."""
+        found = self._rights.get((principal, host))
+        if found is None:
+            found = self._rights[principal, host] = Rights(self, principal, host)
+        return found
 
 
 class Rights:
     """What one principal may do from one host. Remembers what it was asked until an ACL changes."""
 
     __slots__ = (
+        "__weakref__",
         "_allowed",
         "_authorizer",
         "_epoch",
@@ -99,7 +108,8 @@ class Rights:
         known = self._topics.get(name)
         if known is None or self._epoch != self._authorizer.index.epoch:
             known = self.bits(_TOPIC, name)
-            self._topics[name] = known
+            if len(name) <= _LONGEST_REMEMBERED:
+                self._topics[name] = known
         return known >> operation & 1 == 1
 
     def shown_bits(self, resource_type: AclResourceType, name: str) -> int:

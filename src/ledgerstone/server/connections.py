@@ -7,6 +7,7 @@ answer for it at most.
 """
 
 import asyncio
+import select
 import socket
 import time
 from collections import deque
@@ -79,6 +80,15 @@ class Connections:
 
     def __len__(self) -> int:
         return len(self._all)
+
+    def has_hung_up(self, number: int) -> bool:
+        """Whether the other side has closed a connection, which only reading it would tell."""
+        connection = self._all.get(number)
+        if connection is None or connection.reading:
+            return False
+        poll = select.poll()
+        poll.register(connection.fd, select.POLLRDHUP)
+        return bool(poll.poll(0))
 
     # -- coming and going ---------------------------------------------------------------------
 

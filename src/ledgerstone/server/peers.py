@@ -6,7 +6,7 @@ is not read until others have given some back. A muted peer is not read until it
 """
 
 import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from ledgerstone.config.broker import BrokerConfig
@@ -33,6 +33,8 @@ from ledgerstone.server.session import DEFAULT_LISTENER, Login, Session
 RECEIVE_BYTES: Final = 1 << 20
 # Silence in the middle of a frame that costs the connection, once others wait for its memory.
 _STALLED_MS: Final = 10_000
+# Below this many ends of mutes, those of who has left cost nothing worth saving.
+_SMALL_HEAP: Final = 64
 _SHORTCUTS: Final[Mapping[int, Shortcut]] = {int(ApiKey.PRODUCE): read_single_produce}
 
 
@@ -89,10 +91,14 @@ class Peers:
         self.shared = memoryview(bytearray(RECEIVE_BYTES))
         self._first_part = self.shared[:FIRST_PART_BYTES]
         self._caps = ConnectionCaps.of(config, config.raw)
+        # Called when there may be room for more, and nobody has left.
+        self.on_room: Callable[[], object] = lambda: None
+        # Whether the other side of a connection that is not read has closed it.
+        self.has_hung_up: Callable[[int], bool] = lambda number: False
         self._hosts: dict[str, int] = {}
         self._listeners: dict[str, int] = {}
         # When peers stop being muted. Peers that left since, or are muted for longer now, stay in
-        # it until their old time comes.
+        # it until their old time comes, or there are too many of them.
         self._mute_ends: list[tuple[int, int]] = []
         self._mapping_rules = {
             name: parse_mapping_rules(
@@ -163,6 +169,7 @@ class Peers:
     def set_caps(self, values: Mapping[str, str]) -> None:
         """The broker's settings as they are now. Nobody has to leave for them."""
         self._caps = ConnectionCaps.of(self._config, values)
+        self.on_room()
 
     def has_room(self, listener: str) -> bool:
         """Whether one more may come in there; if not, it waits until somebody leaves."""
@@ -219,6 +226,10 @@ class Peers:
         if peer is not None and until_ms > peer.session.muted_until_ms:
             peer.session.muted_until_ms = until_ms
             heapq.heappush(self._mute_ends, (until_ms, number))
+            if len(self._mute_ends) > 2 * len(self.by_number) + _SMALL_HEAP:
+                # A mute may last for weeks, and whoever is muted may leave and come again at once.
+                self._mute_ends = [each for each in self._mute_ends if self._is_current(each)]
+                heapq.heapify(self._mute_ends)
 
     def take_unmuted(self, now_ms: int) -> list[int]:
         """Peers whose time has come. They count as active until now: silence was not theirs."""
@@ -258,6 +269,9 @@ class Peers:
             is_idle = peer.last_active_ms < oldest_ms and number not in self.starved
             if is_idle and not is_waited_for:
                 yield TooSilent(peer, f"idle for {now_ms - peer.last_active_ms} ms")
+            elif is_idle and self.has_hung_up(number):
+                # It may be held up for weeks, and its place and its descriptor with it.
+                yield TooSilent(peer, "the other side has left while it was held up")
             elif _is_slow_to_log_in(peer, now_ms - self._config.ledgerstone_login_timeout_ms):
                 yield TooSilent(peer, "the login took too long")
         if self.starved:

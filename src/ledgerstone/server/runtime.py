@@ -112,6 +112,9 @@ class Runtime:
             left=self._someone_left,
         )
         self._accepting = Accepting(loop, self._reporting, self._connections.adopt, broker)
+        broker.peers.has_hung_up = self._connections.has_hung_up
+        # In a turn of its own: limits change in the middle of another one.
+        broker.peers.on_room = lambda: loop.call_soon(self._accepting.someone_left)
         self._workers = WorkerRoom(self._report)
         self.verifiers = Verifiers()
         self._secured: Secured | None = None

@@ -90,6 +90,8 @@ class BrokerTurn:
             try:
                 received = wire.next_request()
                 if received is None:
+                    # There is more where many were answered without being handed out.
+                    peer.is_cut_short = wire.has_news
                     break
                 # Noted before the handler runs: a machine it calls may answer in the same turn.
                 request = peer.in_work = Request(

@@ -49,7 +49,7 @@ def anatomy_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str])
     panels: list[dict[str, object]] = []
     anatomies: list[PartitionAnatomy] = []
     for number in shown:
-        anatomy = _anatomy(broker, topic, number)
+        anatomy = _anatomy(broker, topic, number, request.asker)
         anatomies.append(anatomy)
         record_offset = None if place is None else place.offset
         drawn = panel(anatomy, _runs(broker, topic, number), record_offset)
@@ -87,7 +87,7 @@ def anatomy_fragment(broker: Broker, argument: str, asker: Asker) -> Rendered:
     is_number = number.isascii() and number.isdecimal() and len(number) <= 10
     if not is_number or (at and not (at.isascii() and at.isdecimal() and len(at) <= 19)):
         raise NotShown(404, f"There is no partition {argument[:260]}.")
-    anatomy = _anatomy(broker, topic, int(number))
+    anatomy = _anatomy(broker, topic, int(number), asker)
     runs = _runs(broker, topic, int(number))
     return Rendered(
         "anatomy_fragment.html", {"panel": panel(anatomy, runs, int(at) if at else None)}
@@ -141,11 +141,11 @@ def _first(text: str, numbers: list[int]) -> int:
     return min(int(text), numbers[-1]) if is_number else 0
 
 
-def _anatomy(broker: Broker, topic: str, number: int) -> PartitionAnatomy:
+def _anatomy(broker: Broker, topic: str, number: int, asker: Asker) -> PartitionAnatomy:
     partition: Partition | None = broker.partitions.find(TopicPartition(topic, number))
     if partition is None:
         raise not_here(broker, topic, number)
     try:
-        return anatomy_of(broker.anatomy, partition)
+        return anatomy_of(broker.anatomy, partition, asker)
     except (OSError, StorageError, KafkaError) as error:
         raise NotShown(503, f"The log of {topic}-{number} cannot be read: {error}") from error

@@ -163,7 +163,7 @@ def _why(broker: Broker, asker: Asker, name: str) -> dict[str, object]:
     if partition is None:
         raise NotShown(404, f"There is no partition {name[:260]} here.")
     try:
-        about = situation_of(broker.cleaning, partition)
+        about = situation_of(broker.cleaning, partition, asker)
     except (OSError, StorageError, KafkaError) as error:
         raise NotShown(503, f"The log of {name} cannot be read: {error}") from error
     found = gates(about)

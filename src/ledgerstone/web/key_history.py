@@ -22,6 +22,7 @@ from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning.view import situation_of
 from ledgerstone.server.erasing.scans import SearchTicket
 from ledgerstone.server.http import erasure as http_erasure
+from ledgerstone.server.http.asker import Asker
 from ledgerstone.server.http.server import HttpRequest
 from ledgerstone.storage.filenames import parse_file_name
 from ledgerstone.types import TopicPartition
@@ -81,7 +82,7 @@ def key_history_view(broker: Broker, request: HttpRequest, parts: Mapping[str, s
         content = ticket.to_json()
         facts["failure"] = content["failure"]
         if content["answer"] is not None:
-            facts["history"] = _history(broker, topic, key, content["answer"])
+            facts["history"] = _history(broker, topic, key, content["answer"], request.asker)
     return Rendered("key_history.html", facts)
 
 
@@ -120,7 +121,9 @@ def _is_waiting(ticket: SearchTicket | None) -> bool:
 # -- what it found --------------------------------------------------------------------------------
 
 
-def _history(broker: Broker, topic: str, key: bytes, answer: dict[str, Any]) -> dict[str, object]:
+def _history(
+    broker: Broker, topic: str, key: bytes, answer: dict[str, Any], asker: Asker
+) -> dict[str, object]:
     numbers = sorted(broker.image.topics[topic].partitions)
     home = partition_of(key, len(numbers))
     rows: list[PlaceRow] = []
@@ -131,7 +134,7 @@ def _history(broker: Broker, topic: str, key: bytes, answer: dict[str, Any]) -> 
         number = place["partition"]
         partition = broker.partitions.find(TopicPartition(topic, number))
         if number not in situations:
-            about = _situation(broker, partition)
+            about = _situation(broker, partition, asker)
             situations[number] = about, gates_of(about)
         horizon_ms = _horizon_ms(partition, place)
         next_offset = next_offsets.get((number, place["offset"]))
@@ -180,11 +183,11 @@ def _next_offsets(places: Sequence[dict[str, Any]]) -> dict[tuple[int, int], int
     }
 
 
-def _situation(broker: Broker, partition: Partition | None) -> Situation | None:
+def _situation(broker: Broker, partition: Partition | None, asker: Asker) -> Situation | None:
     if partition is None:
         return None
     try:
-        return situation_of(broker.cleaning, partition)
+        return situation_of(broker.cleaning, partition, asker)
     except (OSError, StorageError, KafkaError):
         return None
 

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from ledgerstone.errors import KafkaError
+from ledgerstone.protocol.api import ApiKey
 from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.messages import APIS
 from ledgerstone.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsRequestConfig,
@@ -14,14 +16,20 @@ from ledgerstone.protocol.messages.create_topics import (
 from ledgerstone.replication.partition import Partition
 from ledgerstone.security.acl import AclOperation, AclResourceType
 from ledgerstone.server.broker import Broker
+from ledgerstone.server.controller_link import OnAnswer
 from ledgerstone.server.http.asker import Asker
 from ledgerstone.server.http.gate import need
 from ledgerstone.server.http.server import HttpRequest, Page
+from ledgerstone.server.request import Request
+from ledgerstone.server.session import Session
 from ledgerstone.web.forms import form_of, path_of, see_other, whole_number
 from ledgerstone.web.hosting import is_internal
 from ledgerstone.web.router import NotShown, Rendered
 
 SHOWN: Final = 200
+_API_KEY: Final = int(ApiKey.CREATE_TOPICS)
+# In the audit log, as on the Kafka port.
+_KIND: Final = "topic.create"
 _MOST_PARTITIONS: Final = 10_000
 
 
@@ -103,9 +111,11 @@ def create_topic(broker: Broker, request: HttpRequest, parts: Mapping[str, str])
         replication_factor=-1,
         configs=_configs(fields),
     )
+    answers: list[ApiMessage] = []
     try:
-        answers: list[ApiMessage] = []
-        broker.controller_link.ask(CreateTopicsRequest(topics=[wanted]), answers.append)
+        client = _client(broker, request.asker)
+        heard = _written_down(broker, request.asker, client, name, answers.append)
+        broker.controller_link.ask(CreateTopicsRequest(topics=[wanted]), heard, client=client)
     except (KafkaError, OSError) as error:
         raise NotShown(503, f"The topic was not created: {error}") from None
     if not answers:
@@ -116,6 +126,38 @@ def create_topic(broker: Broker, request: HttpRequest, parts: Mapping[str, str])
     if refusal.error_code:
         raise NotShown(400, f"The topic was not created: {refusal.error_message}")
     return see_other(path_of("topics", name), notice=f"Topic {name} was created.")
+
+
+def _client(broker: Broker, asker: Asker) -> Request | None:
+    """In whose name another node is asked. None: the broker's own, for who may do everything here
+    and is not known there."""
+    if asker.rights is None or asker.principal is None:
+        return None
+    session = Session(asker.host, "HTTP", asker.principal)
+    version, now_ms = APIS[_API_KEY].last_version, broker.clock.monotonic_ms()
+    return Request(-1, _API_KEY, version, 0, "ledgerstone-page", session, now_ms)
+
+
+def _written_down(
+    broker: Broker, asker: Asker, client: Request | None, name: str, then: OnAnswer
+) -> OnAnswer:
+    """In the audit log, before it is done: OSError where that fails. A controller elsewhere writes
+    down itself what it is asked in the name of a client."""
+    auditor = broker.auditor
+    if auditor is None or (client is not None and broker.controller_link.forwards(client)):
+        return then
+    known = (("principal", asker.principal), ("host", asker.host or None))
+    who = {key: str(value) for key, value in known if value is not None}
+    facts = {"path": "/topics", "what": [name]}
+    auditor.begun(_KIND, who, facts)
+
+    def answered(answer: ApiMessage) -> None:
+        assert isinstance(answer, CreateTopicsResponse)
+        is_refused = any(each.error_code for each in answer.topics)
+        auditor.ended(_KIND, who, facts, 400 if is_refused else 200)
+        then(answer)
+
+    return answered
 
 
 def _configs(fields: dict[str, str]) -> list[CreateTopicsRequestConfig]:

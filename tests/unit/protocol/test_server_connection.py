@@ -23,6 +23,7 @@ from ledgerstone.protocol.messages.produce import (
     ProduceTopicData,
 )
 from ledgerstone.protocol.server_connection import (
+    WAITING_FRAME_BYTES,
     ConnectionLimits,
     OversizedRequest,
     ServerConnection,
@@ -126,7 +127,7 @@ def test_frame_that_waits_is_not_decoded_before_its_turn() -> None:
 
 def test_reading_stops_while_too_much_waits() -> None:
     one = request(HeartbeatRequest(group_id="x" * 50), 0)
-    server = connection(max_queued_bytes=100)
+    server = connection(max_queued_bytes=100 + WAITING_FRAME_BYTES)
 
     wants_read = []
     for _ in range(2):
@@ -136,6 +137,16 @@ def test_reading_stops_while_too_much_waits() -> None:
     wants_read.append(server.wants_read)
 
     assert wants_read == [True, False, True]
+
+
+def test_reading_stops_while_many_frames_without_bytes_wait() -> None:
+    server = connection()
+    server.receive_data(request(HeartbeatRequest(), 0))
+    server.next_request()
+
+    server.receive_data(memoryview(bytearray(1 << 16)))
+
+    assert not server.wants_read
 
 
 def test_large_frame_under_way_is_still_read() -> None:

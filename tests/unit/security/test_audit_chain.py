@@ -5,6 +5,8 @@ import json
 import pytest
 
 from ledgerstone.security.audit_chain import (
+    LONGEST_LINE,
+    LONGEST_TEXT,
     AuditEvent,
     BrokenChain,
     ChainEnd,
@@ -40,6 +42,22 @@ def test_chain_as_it_was_written_is_whole() -> None:
 
     assert ends == [1, 2, 3, 4, 5]
     assert _broken_at(lines[2:]) is None, "old files may be gone"
+
+
+@pytest.mark.parametrize("character", ["a", "\\", "\x00", "ä", "語", "😀"])
+def test_no_event_makes_a_line_that_is_too_long_to_be_one(character: str) -> None:
+    what = [f"{number}:{character * 1000}" for number in range(1000)]
+    who = {f"said-{number}": character * 1000 for number in range(8)}
+    event = AuditEvent("acl.create", "asked", {**who, "what": what}, {"path": character * 1000})
+
+    line, _ = sealed(event, ChainEnd(), node=1, ts_ms=1, salt=bytes(16))
+
+    ((read, _),) = verified([line.rstrip(b"\n")], ChainEnd())
+    assert len(line) <= LONGEST_LINE
+    assert read["who"]["what"][-1] == "950 more"
+    assert read["who"]["what"][49].startswith(f"49:{character * 50}")
+    assert read["who"]["said-0"].endswith("…")
+    assert len(read["who"]["said-0"]) <= LONGEST_TEXT + 1
 
 
 def test_lines_cut_swapped_or_repeated_are_found() -> None:

@@ -1,5 +1,7 @@
 """The rules of README.md, one by one; tests/property compares them with a plain oracle."""
 
+import tracemalloc
+
 import pytest
 
 from ledgerstone.security.acl import (
@@ -165,3 +167,17 @@ def test_codes_of_a_later_release_give_no_right() -> None:
 
     assert not _rights(odd).may(READ, TOPIC, "t")
     assert not AclFilter(resource_type=99).matches(odd)
+
+
+def test_names_that_a_stranger_makes_up_are_not_remembered_without_end() -> None:
+    rights = _rights(_acl())
+    tracemalloc.start()
+
+    for number in range(6000):
+        assert not rights.may_on_topic(READ, f"{number}{'x' * 1000}")
+        assert not rights.may_on_topic(READ, f"t{number}")
+    held_bytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert held_bytes < 2 << 20
+    assert rights.may_on_topic(READ, "t")

@@ -100,6 +100,37 @@ def test_what_only_asks_and_validates_is_not_written(machine: InProcess) -> None
     assert [each["kind"] for each in _log(machine)] == ["start"]
 
 
+def test_topic_that_is_made_for_the_asking_is_written_before(machine: InProcess) -> None:
+    admin = _login(machine)
+    topics = [MetadataRequestTopic(name=each) for each in ("tea", "no topic")]
+
+    admin.ask(MetadataRequest(topics=topics), MetadataResponse)
+    admin.ask(MetadataRequest(topics=topics), MetadataResponse)
+
+    _, asked, done = _log(machine)
+    assert (asked["kind"], asked["outcome"], asked["what"]) == ("topic.create", "asked", ["tea"])
+    assert asked["api"] == "Metadata"
+    assert asked["who"]["principal"] == "User:admin"
+    assert (done["kind"], done["codes"]) == ("topic.create", {"0": 1, "17": 1})
+
+
+def test_topic_is_not_made_for_the_asking_where_that_cannot_be_written(
+    machine: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin, auditor = _login(machine), machine.broker.auditor
+    assert auditor is not None
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(auditor.file, "append", full)
+    topics = [MetadataRequestTopic(name="tea")]
+    answer = admin.ask(MetadataRequest(topics=topics), MetadataResponse)
+
+    assert answer.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert "tea" not in machine.broker.image.topics
+
+
 def test_values_of_settings_are_not_written(machine: InProcess) -> None:
     admin = _login(machine)
     change = IncrementalAlterConfigsConfig("log.retention.ms", 0, "987654321")
@@ -133,6 +164,21 @@ def test_full_disk_refuses_the_change_and_lets_data_go_on(machine: InProcess) ->
     assert len(_log(machine)) == before
     names = admin.ask(MetadataRequest(topics=None), MetadataResponse).topics
     assert [each.name for each in names] == ["tea"]
+
+
+def test_names_that_are_no_ascii_leave_a_chain_that_can_be_read(machine: InProcess) -> None:
+    stranger = _login(machine, "stranger")
+    names = [f"{number}-{'😀' * 300}" for number in range(50)]
+    # Of no type that there is, so nobody's right is asked for.
+    resources = [IncrementalAlterConfigsResource(99, name, []) for name in names]
+
+    stranger.ask(
+        IncrementalAlterConfigsRequest(resources=resources), IncrementalAlterConfigsResponse
+    )
+    machine.lose_power("none")
+
+    kinds = [each["kind"] for each in _log(machine)]
+    assert kinds == ["start", "config.alter", "start"]
 
 
 def test_storm_of_denials_is_bounded_and_counted(machine: InProcess) -> None:

@@ -3,6 +3,7 @@
 Which API asks for which right is the matter of tests/compat/test_authorization_matrix.py.
 """
 
+import tracemalloc
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -36,6 +37,16 @@ from ledgerstone.protocol.messages.delete_acls import (
     DeleteAclsResponse,
 )
 from ledgerstone.protocol.messages.delete_groups import DeleteGroupsRequest
+from ledgerstone.protocol.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicsTopic,
+)
+from ledgerstone.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
 from ledgerstone.protocol.messages.describe_groups import DescribeGroupsRequest
 from ledgerstone.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -172,6 +183,61 @@ def test_other_authorizers_are_refused_at_start() -> None:
         InProcess(settings={"authorizer.class.name": "com.example.Mine"})
     with pytest.raises(ConfigError, match="User:admin"):
         InProcess(settings={**SETTINGS, "super.users": "admin"})
+
+
+def test_topic_is_not_deleted_because_an_entry_that_is_refused_names_it_again(
+    machine: InProcess, admin: Client, login: Login
+) -> None:
+    topics = [DeleteTopicsTopic("secret"), DeleteTopicsTopic("secret", bytes(15) + b"\1")]
+
+    answer = login("ann").ask(DeleteTopicsRequest(topics=topics), DeleteTopicsResponse)
+
+    assert "secret" in machine.broker.image.topics
+    assert {each.error_code for each in answer.responses} == {DENIED, ErrorCode.INVALID_REQUEST}
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_settings_are_not_shown_because_their_owner_is_named_twice(
+    admin: Client, login: Login, times: int
+) -> None:
+    _allow(admin, AclOperation.DESCRIBE_CONFIGS)
+    topics = [DescribeConfigsResource(2, name) for name in ("secret", "tea")] * times
+    brokers = [DescribeConfigsResource(4, "")] * times
+
+    answer = login("ann").ask(
+        DescribeConfigsRequest(resources=[*topics, *brokers]), DescribeConfigsResponse
+    )
+
+    codes = {each.resource_name: each.error_code for each in answer.results}
+    assert codes == {"secret": DENIED, "tea": 0, "": ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+    assert len(answer.results) == 3
+    assert all(bool(each.configs) == (each.resource_name == "tea") for each in answer.results)
+
+
+def test_many_connections_of_a_stranger_remember_what_they_asked_once(
+    machine: InProcess, admin: Client, login: Login
+) -> None:
+    names = [f"{number:04}{'x' * 240}" for number in range(2000)]
+    asked = MetadataRequest(
+        topics=[MetadataRequestTopic(name=each) for each in names],
+        allow_auto_topic_creation=False,
+    )
+    strangers = [login("stranger") for _ in range(3)]
+    tracemalloc.start()
+
+    sizes: list[int] = []
+    for each in strangers:
+        each.ask(asked, MetadataResponse)
+        each.answers.clear()
+        sizes.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+
+    # Two connections more, and not another megabyte for each.
+    assert sizes[-1] - sizes[0] < sizes[0]
+    for each in strangers:
+        each.leave()
+    assert machine.broker.authorizer is not None
+    assert not [who for who, _ in machine.broker.authorizer._rights if who.name == "stranger"]
 
 
 def test_part_of_a_request_is_written_and_the_rest_refused(

@@ -18,6 +18,7 @@ from ledgerstone.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from ledgerstone.protocol.messages.envelope import EnvelopeResponse
+from ledgerstone.protocol.server_connection import ConnectionLimits
 from ledgerstone.security.acl import AclOperation
 from ledgerstone.security.principal import Principal
 from ledgerstone.server.dispatch import CONTROLLER_HANDLED, HANDLED
@@ -83,6 +84,26 @@ def test_client_in_an_envelope_has_its_own_rights(machine: InProcess, broker: Cl
     assert allowed == {"tea": 0, "coffee": code}
     assert elsewhere == {"tee": code}
     assert list(machine.broker.image.topics) == ["tea"]
+
+
+def test_largest_request_of_a_client_is_answered_in_its_envelope(
+    machine: InProcess, broker: Client
+) -> None:
+    most = ConnectionLimits().max_plain_bytes
+    names = [f"{number:03}{'x' * 32_000}" for number in range(261)]
+    few = wrap(CreateTopicsRequest(topics=[_topic(each) for each in [*names, "last"]]), 7)
+    names.append("last" + "x" * (most - len(few.request_data) - 2))
+    whole = wrap(CreateTopicsRequest(topics=[_topic(each) for each in names]), 7)
+
+    codes = _create(broker, *names)
+
+    assert len(whole.request_data) == most
+    assert set(codes.values()) == {ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+    assert broker.closed is None
+
+
+def _topic(name: str) -> CreateTopicsRequestTopic:
+    return CreateTopicsRequestTopic(name, 1, 1)
 
 
 def test_stranger_cannot_forward_in_the_name_of_others(machine: InProcess, broker: Client) -> None:

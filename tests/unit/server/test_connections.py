@@ -1,5 +1,7 @@
 """Connections: order, waiting, limits, and what closes them."""
 
+import struct
+
 import pytest
 
 from ledgerstone.protocol.api import OFFERED, ApiKey
@@ -9,6 +11,8 @@ from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest, ApiVe
 from ledgerstone.protocol.messages.fetch import FetchResponse
 from ledgerstone.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from ledgerstone.protocol.messages.produce import ProduceResponse
+from ledgerstone.protocol.pieces import total_size
+from ledgerstone.server.effects import Send
 from tests.kit.in_process import Client, InProcess, frame_of
 from tests.kit.logs import batch
 from tests.unit.server.asks import (
@@ -120,6 +124,35 @@ def test_pipelining_connection_is_served_in_turns_that_end(
     assert has_backlog
     assert in_first_turn < 100
     assert len(client.answers) == 1_000
+
+
+@pytest.mark.parametrize("count", [1, 63, 64, 65, 128, 10_000])
+def test_requests_that_are_refused_unseen_are_answered_in_turns_that_end(
+    machine: InProcess, client: Client, count: int
+) -> None:
+    # ApiVersions in a version that nobody knows, without a client id.
+    refused = struct.pack(">ihhihb", 11, 18, 99, 1, -1, 0)
+    behind = client.frame(HELLO)[1]
+    turns = []
+
+    effects = machine.broker.receive(client.number, memoryview(bytearray(refused * count + behind)))
+    while effects:
+        sent = [each for each in effects if isinstance(each, Send)]
+        turns.append(sum(total_size(each.pieces) for each in sent))
+        effects = (
+            machine.broker.sent(client.number) if machine.broker.has_backlog(client.number) else []
+        )
+
+    one = len(answer_to_refused(machine, refused))
+    assert max(turns) <= 64 * one + 1000
+    assert sum(turns) > count * one
+    assert machine.broker.wants_read(client.number)
+
+
+def answer_to_refused(machine: InProcess, refused: bytes) -> bytes:
+    (answer,) = machine.broker.receive(machine.connect().number, memoryview(bytearray(refused)))
+    assert isinstance(answer, Send)
+    return b"".join(answer.pieces)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("count", [63, 64, 65, 128])

@@ -417,6 +417,23 @@ def test_token_in_the_address_becomes_a_session(visit: Visit) -> None:
     assert visit.refusal(f"/?token={TOKEN}", line=THERE).status == 403
 
 
+def test_user_with_the_name_of_who_has_the_token_is_not_taken_for_them(
+    machine: InProcess, visit: Visit
+) -> None:
+    add_user(machine, LOCAL_ADMIN.name, "tea", ScramMechanism.SCRAM_SHA_256)
+    cookie = visit.cookie(LOCAL_ADMIN.name, "tea")
+
+    namesake = visit.asker("/", cookie)
+    token = header(visit.refusal(f"/?token={TOKEN}"), "Set-Cookie").partition(";")[0]
+    admin = visit.asker("/", {"cookie": token})
+    add_user(machine, LOCAL_ADMIN.name, "coffee", ScramMechanism.SCRAM_SHA_256)
+
+    assert not namesake.sees_cluster
+    assert admin.sees_cluster
+    assert visit.refusal("/", cookie).status == 303, "another password ends the session"
+    assert visit.asker("/", {"cookie": token}).sees_cluster
+
+
 def test_listener_of_its_own_has_users_of_its_own() -> None:
     module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
     machine = machine_with_users(

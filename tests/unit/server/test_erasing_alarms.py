@@ -174,4 +174,5 @@ def test_list_goes_on_beyond_a_thousand() -> None:
     assert machine.call("GET", "erasures?limit=2")["total"] == 2_101
     assert machine.page("GET", "erasures?limit=1001").status == 400
     assert machine.page("GET", "erasures?limit=x").status == 400
+    assert machine.page("GET", "erasures?limit=0000000001001").status == 400
     assert machine.page("GET", "erasures?after=ER-0").status == 404

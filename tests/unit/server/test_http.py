@@ -418,6 +418,23 @@ def test_stream_is_asked_for_with_get_alone() -> None:
     on_port(play)
 
 
+@pytest.mark.parametrize(
+    ("path", "header"),
+    [
+        ("/api/x", "Origin: http://["),
+        ("/api/x\nSet-Cookie:a=b", "Origin: http://localhost"),
+        ("/api/x\rSet-Cookie:a=b", "Origin: http://localhost"),
+        ("/api/x", "Origin: http://localhost\nX-A: b"),
+    ],
+)
+def test_head_that_cannot_be_read_is_answered_as_such(path: str, header: str) -> None:
+    async def play(port: Port) -> None:
+        answer = await port.ask(f"POST {path} HTTP/1.1", LOCAL, JSON, header, body=b"{}")
+        assert answer.startswith("HTTP/1.1 400 ")
+
+    on_port(play)
+
+
 def test_header_never_holds_a_line_end() -> None:
     with pytest.raises(AssertionError):
         wire.encode_page(

@@ -212,6 +212,37 @@ def test_muted_connection_is_not_read_from_its_socket_and_the_loop_does_not_spin
     serve(machine, story)
 
 
+def test_who_left_while_muted_does_not_keep_the_place_until_the_mute_ends() -> None:
+    machine = InProcess(settings={"connections.max.idle.ms": "5000"})
+
+    async def story(served: Served) -> None:
+        leaves, stays = await served.connect(), await served.connect()
+        for each in (leaves, stays):
+            each.send(HELLO)
+            assert await each.answer()
+        for number in machine.broker.peers.by_number:
+            machine.broker.mute(number, now_ms(machine) + 3_600_000)
+        # What it sent ahead is not read either.
+        leaves.send(HELLO)
+        await asyncio.sleep(0)
+        leaves.close()
+        await leaves.writer.wait_closed()
+        machine.clock.advance(ms=4_000)
+        served.runtime._tick()
+        assert machine.broker.connection_count == 2
+        while machine.broker.connection_count > 1:
+            machine.clock.advance(ms=2_000)
+            served.runtime._tick()
+            await asyncio.sleep(0)
+        machine.clock.advance(ms=3_600_000)
+        served.runtime._tick()
+        stays.send(HELLO)
+        assert await stays.answer()
+        stays.close()
+
+    serve(machine, story)
+
+
 def test_connection_that_is_muted_while_it_is_read_is_not_read_on(machine: InProcess) -> None:
     asked: list[memoryview | None] = []
     room_for = machine.broker.peers.room_for

@@ -1,9 +1,12 @@
 """Who is connected, told apart from what they say."""
 
+import tracemalloc
+
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.protocol.frame_memory import FIRST_PART_BYTES
 from ledgerstone.protocol.framing import frame_prefix
 from ledgerstone.server.peers import RECEIVE_BYTES, Peers
+from ledgerstone.types import INT32_MAX
 
 BIG = 1 << 20
 IDLE_MS = 600_000
@@ -48,6 +51,24 @@ def test_connection_that_left_twice_or_never_came_is_no_trouble() -> None:
 
     assert connected.room_for(1) is None
     connected.check_invariants()
+
+
+def test_who_is_muted_for_weeks_and_comes_again_and_again_leaves_nothing_behind() -> None:
+    connected = peers()
+    connected.admit(1, "a", 0)
+    connected.mute(1, INT32_MAX)
+    tracemalloc.start()
+
+    for number in range(2, 20_000):
+        connected.admit(number, "a", 0)
+        connected.mute(number, INT32_MAX + number)
+        connected.leave(number)
+    held_bytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert held_bytes < 200_000
+    assert connected.take_unmuted(INT32_MAX) == [1]
+    assert connected.next_unmute_ms is None
 
 
 def test_between_requests_all_share_one_buffer_and_in_a_large_one_each_has_its_own() -> None:

@@ -40,6 +40,15 @@ def test_address_above_its_rate_is_held_then_refused_and_others_are_free() -> No
     assert admissions(machine, 60, "10.1.1.2") == [EntryVerdict()] * 60
 
 
+@pytest.mark.parametrize("prefix", ["", "listener.name.plaintext."])
+def test_rate_of_zero_lets_connections_in_one_after_the_other(prefix: str) -> None:
+    machine = InProcess(settings={f"{prefix}max.connection.creation.rate": "0"})
+
+    admitted = admissions(machine, 3)
+
+    assert admitted == [EntryVerdict(1000)] * 3
+
+
 def test_refused_connection_counts_for_nothing() -> None:
     machine = InProcess(settings={"max.connection.creation.rate": "10"})
     set_quota(machine, {"ip": None}, connection_creation_rate=5)
@@ -208,6 +217,27 @@ def test_connection_without_room_waits_and_is_served_when_somebody_leaves() -> N
         assert machine.broker.connection_count == 1
         first.close()
         assert await second.answer()
+        second.close()
+
+    serve(machine, story)
+
+
+def test_connection_without_room_is_served_when_more_are_allowed() -> None:
+    machine = InProcess(settings={"max.connections": "1"})
+    more = IncrementalAlterConfigsConfig("max.connections", 0, "2")
+    resource = IncrementalAlterConfigsResource(BROKER, "", [more])
+
+    async def story(served: Served) -> None:
+        first = await served.connect()
+        first.send(HELLO)
+        assert await first.answer()
+        second = await served.connect()
+        second.send(HELLO)
+        await until(lambda: served.runtime._accepting._full)
+        first.send(IncrementalAlterConfigsRequest(resources=[resource]))
+        assert await first.answer()
+        assert await second.answer()
+        first.close()
         second.close()
 
     serve(machine, story)

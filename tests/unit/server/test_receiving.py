@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.frame_memory import FIRST_PART_BYTES
 from ledgerstone.protocol.messages.produce import ProduceResponse
+from ledgerstone.protocol.server_connection import WAITING_FRAME_BYTES
 from ledgerstone.server.effects import Effect, Resume
 from ledgerstone.types import INT32_MAX
 from tests.kit.in_process import Client, InProcess
@@ -188,6 +189,22 @@ def test_disconnect_in_the_middle_of_a_request_gives_its_memory_back() -> None:
     assert reserved(machine) == 0
 
 
+def test_frames_without_bytes_behind_a_waiting_request_are_not_read_without_end() -> None:
+    machine = limited()
+    hostile, honest = machine.connect(), machine.connect()
+    poll = hostile.frame(fetch(max_wait_ms=60_000, min_bytes=1), BY_NAME)[1]
+
+    left = receive(machine, hostile, poll + bytes(3 * MIB))
+    waiting = reserved(machine)
+    hostile.leave()
+
+    assert len(left) >= 2 * MIB
+    # Each of a quarter of a million frames takes some hundred bytes.
+    assert waiting > 20 * MIB
+    assert reserved(machine) == 0
+    assert write(honest, "served") == [0]
+
+
 def test_requests_that_wait_behind_another_count_as_memory() -> None:
     machine = limited()
     client = machine.connect()
@@ -198,7 +215,7 @@ def test_requests_that_wait_behind_another_count_as_memory() -> None:
     waiting = reserved(machine)
     machine.advance(1000)
 
-    assert waiting == len(behind) - 4
+    assert waiting == len(behind) - 4 + WAITING_FRAME_BYTES
     assert reserved(machine) == 0
     assert len(client.answers) == 2
 

@@ -18,15 +18,18 @@ from ledgerstone.server.anatomy.partition import (
     PartitionAnatomy,
     SegmentAnatomy,
 )
-from ledgerstone.server.cleaning.view import situation_of
+from ledgerstone.server.cleaning.view import Sees, situation_of
 from ledgerstone.server.cleaning.work import CleaningWork
 from ledgerstone.state.anatomy_plan import HorizonCount, SegmentDivision, Shares
 
 
-def anatomy_of(book: AnatomyBook, partition: Partition) -> PartitionAnatomy:
-    """Raises OSError, StorageError or KafkaError where the log cannot be read."""
+def anatomy_of(
+    book: AnatomyBook, partition: Partition, sees: Sees | None = None
+) -> PartitionAnatomy:
+    """As somebody may see it. Raises OSError, StorageError or KafkaError where the log cannot be
+    read."""
     log = partition.log
-    about = situation_of(book.cleaning, partition)
+    about = situation_of(book.cleaning, partition, sees)
     known = _known(book, partition)
     report = known.report
     segments = _segments(partition, about, known.divisions)

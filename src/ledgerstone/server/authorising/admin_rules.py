@@ -76,14 +76,14 @@ def delete_topics(call: GuardedCall) -> Answer:
     if call.sees_on_cluster(AclOperation.DELETE) or not call.broker.config.delete_topic_enable:
         return call.pass_on()
     message: DeleteTopicsRequest = call.message
-    named = [*message.topic_names, *(each.name for each in message.topics if each.name)]
-    times = Counter([*named, *(each.topic_id for each in message.topics if each.name is None)])
+    # As the handler counts them: what is let pass as repeated must be refused there as such.
+    wanted = [*message.topics, *(DeleteTopicsTopic(each) for each in message.topic_names)]
+    times = Counter((each.name, each.topic_id) for each in wanted)
     answers: list[DeleteTopicsResult] = []
 
     def is_refused(topic: DeleteTopicsTopic) -> bool:
-        key = topic.topic_id if topic.name is None else topic.name
         is_misnamed = (topic.name is None) == (topic.topic_id == ZERO_UUID)
-        if is_misnamed or times[key] > 1:
+        if is_misnamed or times[topic.name, topic.topic_id] > 1:
             return False  # the handler says what is wrong
         answer = _not_deletable(call, topic)
         if answer is not None:
@@ -157,15 +157,24 @@ _OWNERS: Final[Mapping[int, tuple[AclResourceType, ErrorCode]]] = {
 
 
 def each_resource_needs(
-    operation: AclOperation, answer_of: type[Any], result_of: type[Any], results: str
+    operation: AclOperation,
+    answer_of: type[Any],
+    result_of: type[Any],
+    results: str,
+    *,
+    refuses_repeated: bool,
 ) -> Rule:
     """For requests with `resources`. `result_of` makes a code, a reason, a type and a name; they
-    stand in `results` of the answer."""
+    stand in `results` of the answer. `refuses_repeated`: the handler says what is wrong with one
+    that is named twice; else it answers once, and so does this."""
 
     def rule(call: GuardedCall) -> Answer:
-        times = Counter(_key(each) for each in call.message.resources)
+        resources = call.message.resources
+        if not refuses_repeated:
+            resources = {_key(each): each for each in resources}.values()
+        times = Counter(map(_key, resources))
         allowed, answers = [], []
-        for each in call.message.resources:
+        for each in resources:
             code = _code(call, operation, each) if times[_key(each)] == 1 else 0
             if code:
                 answers.append(result_of(code, "", *_key(each)))

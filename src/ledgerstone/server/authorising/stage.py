@@ -27,6 +27,8 @@ def authorised(authorizer: Authorizer) -> Stage[Broker]:
             rights = session.rights
             if rights is None or rights.principal is not session.principal:
                 rights = session.rights = authorizer.rights_of(session.principal, session.host)
+                # The very object, so that the next request finds its rights without comparing.
+                session.principal = rights.principal
             rule = for_controllers if session.is_controller_listener else for_clients
             assert rule is not None, api_key
             if is_decided_by_controller and broker.controller_link.forwards(request):

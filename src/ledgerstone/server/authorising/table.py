@@ -59,16 +59,25 @@ _ADMIN: Final[Mapping[int, Rule]] = {
     ApiKey.DELETE_TOPICS: admin_rules.delete_topics,
     ApiKey.CREATE_PARTITIONS: admin_rules.create_partitions,
     ApiKey.DESCRIBE_CONFIGS: each_resource_needs(
-        AclOperation.DESCRIBE_CONFIGS, DescribeConfigsResponse, DescribeConfigsResult, "results"
+        AclOperation.DESCRIBE_CONFIGS,
+        DescribeConfigsResponse,
+        DescribeConfigsResult,
+        "results",
+        refuses_repeated=False,
     ),
     ApiKey.ALTER_CONFIGS: each_resource_needs(
-        AclOperation.ALTER_CONFIGS, AlterConfigsResponse, AlterConfigsResult, "responses"
+        AclOperation.ALTER_CONFIGS,
+        AlterConfigsResponse,
+        AlterConfigsResult,
+        "responses",
+        refuses_repeated=True,
     ),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: each_resource_needs(
         AclOperation.ALTER_CONFIGS,
         IncrementalAlterConfigsResponse,
         IncrementalAlterConfigsResult,
         "responses",
+        refuses_repeated=True,
     ),
     ApiKey.DESCRIBE_ACLS: _DESCRIBE,
     ApiKey.CREATE_ACLS: _ALTER,

@@ -2,13 +2,15 @@
 
 import contextlib
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Final, Protocol
 
 from ledgerstone.cleaner.deadlines import Due
 from ledgerstone.cleaner.history import last_cleaned
+from ledgerstone.cleaner.holds import Holds
 from ledgerstone.cleaner.open_txn import OpenTxn
 from ledgerstone.cleaner.selection import LogToClean
 from ledgerstone.cleaner.why import Gate, Situation, gates
+from ledgerstone.dataclasses import replace
 from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.cleaning.agent import Cleaning
@@ -17,8 +19,44 @@ from ledgerstone.server.cleaning.work import CleaningWork
 from ledgerstone.server.metrics import Labels, MetricSample
 from ledgerstone.types import TopicPartition
 
+_UNNAMED: Final = "(not shown)"
 
-def situation_of(cleaning: CleaningWork, partition: Partition) -> Situation:
+
+class Sees(Protocol):
+    """Who is told. Gates name groups and transactional ids, which have rights of their own."""
+
+    def sees_group(self, name: str) -> bool: ...
+
+    def sees_transactions_of(self, name: str) -> bool: ...
+
+
+def situation_of(
+    cleaning: CleaningWork, partition: Partition, sees: Sees | None = None
+) -> Situation:
+    """`sees` of None: for who may see everything."""
+    about = _situation_of(cleaning, partition)
+    if sees is None:
+        return about
+    open_txn = None if about.open_txn is None else _seen_txn(about.open_txn, sees)
+    return replace(about, open_txn=open_txn, holds=_seen_holds(about.holds, sees))
+
+
+def _seen_txn(open_txn: OpenTxn, sees: Sees) -> OpenTxn:
+    owner = open_txn.owner
+    if owner is None or sees.sees_transactions_of(owner.transactional_id):
+        return open_txn
+    return open_txn._replace(owner=owner._replace(transactional_id=_UNNAMED))
+
+
+def _seen_holds(holds: Holds, sees: Sees) -> Holds:
+    groups = (
+        each if sees.sees_group(each.group_id) else each._replace(group_id=_UNNAMED)
+        for each in holds.groups
+    )
+    return replace(holds, groups=tuple(groups))
+
+
+def _situation_of(cleaning: CleaningWork, partition: Partition) -> Situation:
     log, tp = partition.log, partition.topic_partition
     appraisal = cleaning.appraise(log)
     trouble, pending = cleaning.troubles.get(tp), cleaning.pending.get(tp)
@@ -53,8 +91,10 @@ def _wall_ms(cleaning: CleaningWork, monotonic_ms: int | None) -> int | None:
     return cleaning.clock.now_ms() + monotonic_ms - cleaning.clock.monotonic_ms()
 
 
-def partition_status(cleaning: CleaningWork, partition: Partition) -> dict[str, Any]:
-    about = situation_of(cleaning, partition)
+def partition_status(
+    cleaning: CleaningWork, partition: Partition, sees: Sees | None = None
+) -> dict[str, Any]:
+    about = situation_of(cleaning, partition, sees)
     last = last_cleaned(cleaning.files.runs(partition.log))
     pending = cleaning.pending.get(partition.topic_partition)
     oldest_ms = (
@@ -87,7 +127,10 @@ def partition_status(cleaning: CleaningWork, partition: Partition) -> dict[str, 
             for each in about.holds.groups
         ],
         "replica_hold": about.holds.replica.to_json() if about.holds.replica else None,
-        "open_transactions": [_open_txn_json(each) for each in cleaning.open_txns(partition.log)],
+        "open_transactions": [
+            _open_txn_json(each if sees is None else _seen_txn(each, sees))
+            for each in cleaning.open_txns(partition.log)
+        ],
         "gates": [_gate_json(gate) for gate in gates(about)],
         "last_run": last.to_json() if last else None,
     }

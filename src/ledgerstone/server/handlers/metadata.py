@@ -9,6 +9,7 @@ Differs from Kafka: where this node is the controller, a topic it creates is rea
 answered so. Elsewhere it is UNKNOWN_TOPIC_OR_PARTITION until the metadata has come, as in Kafka.
 """
 
+from collections import Counter
 from typing import Final
 
 from ledgerstone.errors import InvalidTopic
@@ -17,6 +18,7 @@ from ledgerstone.metadata.reachable import PartitionView, broker_for_admin, live
 from ledgerstone.metadata.topic_names import INTERNAL_TOPICS, auto_creation, check_topic_name
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.messages.create_topics import CreateTopicsResponse
 from ledgerstone.protocol.messages.metadata import (
     MetadataBroker,
     MetadataPartition,
@@ -28,6 +30,8 @@ from ledgerstone.protocol.messages.metadata import (
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.request import ANSWERED_LATER, Answer, Request
 
+# In the audit log, as for CreateTopics.
+_KIND: Final = "topic.create"
 _FIRST_VERSION_WITH_AUTO_CREATION_FLAG: Final = 4
 _FIRST_VERSION_WITH_LISTENER_NOT_FOUND: Final = 6
 _FIRST_VERSION_WITH_NULL_NAMES: Final = 12
@@ -45,13 +49,41 @@ def handle(broker: Broker, request: Request, message: MetadataRequest) -> Answer
     missing = to_create(broker, request, message)
     if not missing:
         return _response(broker, request, message)
+    try:
+        is_written = _written_down(broker, request, missing)
+    except OSError as error:
+        broker.log_failed(None, error)
+        return _response(broker, request, message)
 
-    def created(_: ApiMessage) -> None:
+    def created(answer: ApiMessage) -> None:
+        if is_written and broker.auditor is not None:
+            assert isinstance(answer, CreateTopicsResponse)
+            codes = Counter(each.error_code for each in answer.topics)
+            broker.auditor.answered(request, _KIND, codes)
         # Those that could not be created are answered as unknown.
         broker.answer(request, _response(broker, request, message))
 
     broker.controller_link.ask(auto_creation(missing, broker.config), created, client=request)
     return ANSWERED_LATER
+
+
+def _written_down(broker: Broker, request: Request, missing: list[str]) -> bool:
+    """In the audit log, before it is done, where it is done here: a controller elsewhere is asked
+    by a CreateTopics, which is written down there. OSError: nothing must be made."""
+    if broker.auditor is None or broker.controller_link.forwards(request):
+        return False
+    possible = [each for each in missing if _can_be_topic(each)]
+    if possible:
+        broker.auditor.asked(request, _KIND, possible)
+    return bool(possible)
+
+
+def _can_be_topic(name: str) -> bool:
+    try:
+        check_topic_name(name)
+    except InvalidTopic:
+        return False
+    return True
 
 
 def _response(broker: Broker, request: Request, message: MetadataRequest) -> MetadataResponse:
@@ -139,9 +171,7 @@ def _lookup(
     found = image.topics.get(name)
     if found is not None:
         return _describe(view, request, found)
-    try:
-        check_topic_name(name)
-    except InvalidTopic:
+    if not _can_be_topic(name):
         return MetadataResponseTopic(ErrorCode.INVALID_TOPIC_EXCEPTION, name)
     return MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
 

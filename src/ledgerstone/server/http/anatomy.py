@@ -25,12 +25,13 @@ def calls(broker: Broker, request: HttpRequest, parts: list[str]) -> Calls | Non
     """None for a path that is not about anatomy."""
     match parts:
         case ["topics", topic, "anatomy"]:
-            return {"GET": lambda: _anatomy(broker, topic, request.query.get("partition"))}
+            return {"GET": lambda: _anatomy(broker, topic, request)}
         case _:
             return None
 
 
-def _anatomy(broker: Broker, topic: str, number: str | None) -> object:
+def _anatomy(broker: Broker, topic: str, request: HttpRequest) -> object:
+    number, asker = request.query.get("partition"), request.asker
     partitions = [
         each
         for each in broker.partitions
@@ -43,6 +44,7 @@ def _anatomy(broker: Broker, topic: str, number: str | None) -> object:
         raise Refused(400, f"{topic} has {len(partitions)} partitions here: ask for one of them")
     partitions.sort(key=lambda each: each.topic_partition)
     try:
-        return {"partitions": [anatomy_of(broker.anatomy, each).to_json() for each in partitions]}
+        found = [anatomy_of(broker.anatomy, each, asker) for each in partitions]
+        return {"partitions": [each.to_json() for each in found]}
     except (OSError, StorageError, KafkaError) as error:
         raise Refused(503, f"the log cannot be read: {error}") from error

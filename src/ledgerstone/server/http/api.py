@@ -33,6 +33,7 @@ from ledgerstone.server.http import erasure as http_erasure
 from ledgerstone.server.http import guard as http_guard
 from ledgerstone.server.http import quotas as http_quotas
 from ledgerstone.server.http import transactions as http_transactions
+from ledgerstone.server.http.asker import Asker
 from ledgerstone.server.http.forwarded import routed
 from ledgerstone.server.http.gate import check_route, need_on_topic
 from ledgerstone.server.http.json_body import Refused, Retried, body_of, json_page
@@ -159,7 +160,7 @@ def _dispatch(broker: Broker, request: HttpRequest, parts: list[str], *, is_rout
         case ["clock", "advance"]:
             calls = {"POST": lambda: _advance(broker, request)}
         case ["topics", topic, "cleaning"]:
-            calls = {"GET": lambda: _cleaning(broker, topic)}
+            calls = {"GET": lambda: _cleaning(broker, topic, request.asker)}
         case ["topics", topic, "compact"]:
             calls = {"POST": lambda: _compact(broker, topic, request)}
         case ["tickets", number]:
@@ -214,11 +215,11 @@ def _hosted(broker: Broker, topic: str) -> list[Partition]:
     return sorted(found, key=lambda each: each.topic_partition.partition)
 
 
-def _cleaning(broker: Broker, topic: str) -> object:
+def _cleaning(broker: Broker, topic: str, asker: Asker) -> object:
     try:
         return {
             "partitions": [
-                partition_status(broker.cleaning, each) for each in _hosted(broker, topic)
+                partition_status(broker.cleaning, each, asker) for each in _hosted(broker, topic)
             ]
         }
     except (OSError, StorageError, KafkaError) as error:

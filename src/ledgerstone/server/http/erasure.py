@@ -231,7 +231,8 @@ def _after(erasures: list[Erasure], erasure_id: str | None) -> list[Erasure]:
 
 def _limit(query: Mapping[str, str]) -> int:
     text = query.get("limit", str(MAX_LISTED))
-    if not (text.isascii() and text.isdecimal()) or not 0 <= int(text[:9]) <= MAX_LISTED:
+    is_number = text.isascii() and text.isdecimal() and len(text) <= 9
+    if not is_number or int(text) > MAX_LISTED:
         raise Refused(400, f"limit must be a number up to {MAX_LISTED}")
     return int(text)
 

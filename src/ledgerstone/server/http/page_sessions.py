@@ -52,7 +52,8 @@ class PageSessions:
         if request.path != EVENTS:
             # A page that is left open does not make a session last.
             session.used_ms = now_ms
-        is_local_admin = session.principal == LOCAL_ADMIN
+        # The very object: a user may have the same name, and comes in by a password.
+        is_local_admin = session.principal is LOCAL_ADMIN
         rights = self._authorizer.rights_of(session.principal, line.host)
         return Asker(
             principal=session.principal,
@@ -80,7 +81,7 @@ class PageSessions:
 
     def rests_on(self, principal: Principal) -> bytes:
         """Changes with the password, and with the ACLs that are about the user."""
-        if principal == LOCAL_ADMIN:
+        if principal is LOCAL_ADMIN:
             return b""
         state = hashlib.sha256(self._acl_digest(principal))
         for each in self._passwords.keys_of(principal.name):

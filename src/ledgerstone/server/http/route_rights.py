@@ -63,6 +63,7 @@ _OF_ERASURE: Final = _inside("DESCRIBE on the topic of the erasure")
 _DELETE_OF_ERASURE: Final = _inside("DELETE on the topic of the erasure")
 _SEEN_GROUPS: Final = _inside("leaves out groups without DESCRIBE")
 _SEEN_TRANSACTIONS: Final = _inside("leaves out transactional ids without DESCRIBE")
+_NO_NAMES: Final = "does not name groups and transactional ids without DESCRIBE"
 _ABORT: Final = _inside("WRITE on the transactional id")
 
 # By method and path; `{name}` is one part of it.
@@ -79,7 +80,7 @@ ROUTE_RIGHTS: Final[Mapping[str, RouteRule]] = {
     # The JSON API.
     "GET /api/v1/clock": _LOGIN,
     "POST /api/v1/clock/advance": _cluster(_ALTER),
-    "GET /api/v1/topics/{topic}/cleaning": _topic(_DESCRIBE),
+    "GET /api/v1/topics/{topic}/cleaning": _topic(_DESCRIBE, inside=_NO_NAMES),
     "POST /api/v1/topics/{topic}/compact": _topic(_ALTER),
     "GET /api/v1/tickets/{number}": _inside("DESCRIBE on the topic of the pass"),
     "GET /api/v1/cleaner/history": _SEEN_TOPICS,
@@ -107,7 +108,7 @@ ROUTE_RIGHTS: Final[Mapping[str, RouteRule]] = {
     "GET /api/v1/groups/{group}/tombstones": _group(
         _DESCRIBE, "leaves out topics without DESCRIBE"
     ),
-    "GET /api/v1/topics/{topic}/anatomy": _topic(_DESCRIBE, or_node=True),
+    "GET /api/v1/topics/{topic}/anatomy": _topic(_DESCRIBE, or_node=True, inside=_NO_NAMES),
     "GET /api/v1/damage": _cluster(_DESCRIBE),
     "POST /api/v1/damage/acknowledge": _cluster(_ALTER),
     "GET /api/v1/transactions": _SEEN_TRANSACTIONS,

@@ -4,7 +4,7 @@ import asyncio
 import ipaddress
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
 from ledgerstone.server.http.messages import BadRequest, HttpRequest, Page
 
@@ -36,6 +36,9 @@ async def read_head(reader: asyncio.StreamReader) -> HttpRequest:
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
         raise BadRequest(400, "not an HTTP/1 request") from error
     first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
+    if any("\r" in line or "\n" in line for line in (first, *lines)):
+        # A path goes into the headers of answers.
+        raise BadRequest(400, "half a line end")
     words = first.split(" ")
     if len(words) != 3 or not words[2].startswith("HTTP/1."):
         raise BadRequest(400, "not an HTTP/1 request")
@@ -50,6 +53,11 @@ async def read_head(reader: asyncio.StreamReader) -> HttpRequest:
         pairs = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=20))
     except ValueError as error:
         raise BadRequest(400, f"query: {error}") from error
+    try:
+        # Looked at here, since many compare it with the Host later.
+        urlsplit(headers.get("origin", ""))
+    except ValueError as error:
+        raise BadRequest(400, "Origin is no address of a page") from error
     return HttpRequest(words[0], path, pairs, headers)
 
 
