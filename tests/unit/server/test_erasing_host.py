@@ -173,3 +173,23 @@ def test_work_is_not_served_where_clients_are() -> None:
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
         ErrorCode.INCONSISTENT_CLUSTER_ID,
     ]
+
+
+def test_a_single_node_does_nothing_for_who_says_it_is_a_broker(machine: ErasingMachine) -> None:
+    """What a client needs for it, Metadata and DescribeCluster tell everybody."""
+    asker = {"kind": "User", "name": "root", "host": "", "may_everything": True}
+    call = {"method": "GET", "path": "erasures", "query": {}, "body": "", "asker": asker}
+    cluster_id = machine.broker.log_dir.meta.cluster_id
+    assert cluster_id is not None
+    request = ErasureWorkRequest(
+        cluster_id=cluster_id,
+        broker_id=OTHER,
+        broker_epoch=EPOCH,
+        kind=WorkKind.API,
+        content=encoded(call),
+    )
+
+    answered = machine.connect().ask(request, ErasureWorkResponse)
+
+    assert answered.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert bytes(answered.content) == b""

@@ -1,9 +1,10 @@
 """ErasureWork (30100). Grade D.
 
 Behaviour: what brokers of one cluster ask each other for erasures; no client asks it. It is served
-on the listener for brokers only (CLUSTER_AUTHORIZATION_FAILED elsewhere), and who is no broker of
-this cluster is refused there, too (`erasing.host.check_asker`, as CLUSTER_ACTION). A call of the
-JSON API is answered by the broker that leads the journal, once the journal holds the change.
+on the listener for brokers only (CLUSTER_AUTHORIZATION_FAILED elsewhere, and by a node of its own),
+and who is no broker of this cluster is refused there, too (`erasing.host.check_asker`, as
+CLUSTER_ACTION). A call of the JSON API is answered by the broker that leads the journal, once the
+journal holds the change.
 Versions: 0.
 Differs from Kafka: Kafka has no such API, nor such a number.
 """
@@ -37,9 +38,12 @@ _BY_BROKER: Final = (WorkKind.API, WorkKind.SECRETS, WorkKind.GIVE_SECRETS, Work
 
 def handle(broker: Broker, request: Request, message: ErasureWorkRequest) -> Answer:
     erasing = broker.erasing
-    between_brokers = broker.config.cluster.inter_broker_listener_name
-    if between_brokers is not None and request.session.listener != between_brokers:
+    cluster = broker.config.cluster
+    between_brokers = cluster.inter_broker_listener_name
+    if not cluster.is_configured or request.session.listener != between_brokers:
         reason = f"brokers ask this on the listener {between_brokers}"
+        if not cluster.is_configured:
+            reason = "a node of its own has no other brokers"
         return refused(erasing, WorkRefusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, reason))
     if message.kind not in _BY_BROKER:
         return answer(erasing, message)
