@@ -91,7 +91,7 @@ def _fetch(
             position, max_wait_ms = fetched.next_offset, 0
             yield fetched
             continue
-        end_offset = fetched.end_offset(fetcher.config.isolation_level)
+        end_offset = fetcher.end_offset(fetched)
         if position >= end_offset:
             # The planned offsets existed; a log that ends earlier is another log.
             _lose(f"{wanted}: the log ends at {end_offset}, read up to {position}", rows)

@@ -131,6 +131,18 @@ def test_range_beyond_the_end_stops_at_the_end() -> None:
     assert [each.high_watermark for each in found] == [1]
 
 
+def test_range_goes_on_after_an_election_before_its_leader_knows_what_is_committed() -> None:
+    cluster = cluster_with(batch(b"a"))
+    behind = answer_of(b"")
+    behind.responses[0].partitions[0].high_watermark = 0
+    cluster.once(FetchRequest, behind)
+
+    with cluster.client() as client:
+        found = list(Fetcher(client).read_range(P0, 0, 1))
+
+    assert [each.next_offset for each in found] == [1]
+
+
 def test_range_waits_where_more_is_there_but_did_not_come() -> None:
     cluster = cluster_with(batch(b"a"))
     cluster.once(FetchRequest, answer_of(b""))
