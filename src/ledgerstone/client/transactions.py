@@ -72,6 +72,8 @@ class ProducerTransactions:
         self.session.acknowledged(partition, records)
 
     def failed(self, errors: Mapping[TopicPartition, KafkaError]) -> None:
+        if not errors:
+            self.session.broke()
         for error in errors.values():
             self.session.refused(error.code, str(error))
 
