@@ -7,6 +7,9 @@ import pytest
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.producer import NewRecord
 from ledgerstone.client.transactions import TransactionalProducer
+from ledgerstone.client.txn_errors import MustAbort
+from ledgerstone.client.txn_session import TxnState
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -16,7 +19,12 @@ from ledgerstone.protocol.messages.add_partitions_to_txn import (
 )
 from ledgerstone.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from ledgerstone.protocol.messages.init_producer_id import InitProducerIdRequest
-from ledgerstone.protocol.messages.produce import ProduceRequest
+from ledgerstone.protocol.messages.produce import (
+    ProducePartitionResponse,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceTopicResponse,
+)
 from tests.unit.client.fake_cluster import FakeCluster
 
 RECORD = NewRecord("t", b"k", b"v")
@@ -59,3 +67,20 @@ def test_transaction_that_was_interrupted_at_a_leader_is_followed_by_a_new_epoch
 
     # The leader may have the first batch: the second must not come under its number and epoch.
     assert len(cluster.asked(InitProducerIdRequest)) == 2
+
+
+def test_transaction_that_was_aborted_before_the_end_of_its_block_needs_no_other_end(
+    cluster: FakeCluster, client: Client
+) -> None:
+    answer = ProducePartitionResponse(index=0, error_code=ErrorCode.MESSAGE_TOO_LARGE)
+    topic = ProduceTopicResponse("t", partition_responses=[answer])
+    cluster.once(ProduceRequest, ProduceResponse(responses=[topic]))
+    producer = TransactionalProducer(client, "tx")
+
+    with producer.begin():
+        with pytest.raises(MustAbort):
+            producer.send([RECORD])
+        producer.abort()
+
+    assert producer.transactions.session.state is TxnState.NEW
+    assert len(cluster.asked(EndTxnRequest)) == 1
