@@ -104,6 +104,7 @@ class FakeCluster:
         self._last_versions: dict[int, int] = {}
         self.logs: dict[TopicPartition, FakeLog] = {}
         self.committed: dict[tuple[str, TopicPartition], int] = {}
+        self.notes: dict[tuple[str, TopicPartition], str | None] = {}  # of what is committed
         self.requests: list[tuple[int, ApiMessage]] = []  # node id and what it was asked
         self.dialed: list[Endpoint] = []
         self.sleeps_ms: list[int] = []
@@ -318,6 +319,7 @@ class FakeCluster:
             for each in topic.partitions:
                 partition = TopicPartition(topic.name, each.partition_index)
                 self.committed[request.group_id, partition] = each.committed_offset
+                self.notes[request.group_id, partition] = each.committed_metadata
                 results.append(OffsetCommitResponsePartition(partition_index=each.partition_index))
             response.topics.append(OffsetCommitResponseTopic(name=topic.name, partitions=results))
         return response
@@ -329,7 +331,9 @@ class FakeCluster:
             if group_id == group.group_id:
                 found.setdefault(partition.topic, []).append(
                     OffsetFetchGroupPartition(
-                        partition_index=partition.partition, committed_offset=offset
+                        partition_index=partition.partition,
+                        committed_offset=offset,
+                        metadata=self.notes.get((group_id, partition)),
                     )
                 )
         topics = [OffsetFetchResponseGroupTopic(name=n, partitions=p) for n, p in found.items()]
