@@ -4,7 +4,6 @@ It never writes. A running broker's directory can be read, but the read fails if
 replaces a file meanwhile. A directory that a crash left in the middle of a swap is refused.
 """
 
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,7 +32,7 @@ from ledgerstone.storage.filenames import (
     DirState,
     parse_partition_dir,
 )
-from ledgerstone.system import OsFilesystem
+from ledgerstone.system import ReadOnlyFilesystem
 from ledgerstone.types import INT64_MAX, TopicPartition
 
 
@@ -121,6 +120,5 @@ def _offset_in(position: Position, partition: TopicPartition, word: int, default
 def _log_start(directory: Path, partition: TopicPartition) -> int:
     """Records below it count as deleted, even if they are still in the files."""
     path = directory.parent / LOG_START_OFFSET_CHECKPOINT
-    if not os.access(path, os.R_OK | os.W_OK):
-        return 0
-    return OffsetCheckpoint(OsFilesystem(), str(path)).read().get(partition, 0)
+    # A backup is often mounted so that nobody can write to it.
+    return OffsetCheckpoint(ReadOnlyFilesystem(), str(path)).read().get(partition, 0)

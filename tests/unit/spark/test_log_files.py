@@ -1,5 +1,7 @@
 """Segment files read without a broker."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -7,9 +9,14 @@ import pytest
 from ledgerstone.errors import ConfigError
 from ledgerstone.records.builder import build_batch
 from ledgerstone.records.control import end_txn_marker
-from ledgerstone.spark.log_dirs import partition_dirs
+from ledgerstone.spark.log_dirs import DirectoryTask, LogDirReader, partition_dirs
 from ledgerstone.spark.log_files import InterruptedSwap, PartitionFiles
+from ledgerstone.spark.read_options import Rows, read_options
+from ledgerstone.spark.schema import projection, schema_of
+from ledgerstone.storage.checkpoints import OffsetCheckpoint
+from ledgerstone.storage.filenames import LOG_START_OFFSET_CHECKPOINT
 from ledgerstone.storage.txn_index import AbortedTxnEntry, encode_entry
+from ledgerstone.system import OsFilesystem
 from ledgerstone.types import AbortedTxn, TopicPartition
 
 
@@ -96,3 +103,27 @@ def test_partitions_are_found_in_a_log_directory_and_by_themselves(tmp_path: Pat
     assert list(partition_dirs(tmp_path / "a-topic-11")) == expected
     with pytest.raises(ConfigError, match="not a directory"):
         list(partition_dirs(tmp_path / "nowhere"))
+
+
+def test_records_that_were_deleted_stay_so_in_a_backup_that_nobody_can_write_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    segment(tmp_path / "t-0", 0, batch(0) + batch(1) + batch(2))
+    checkpoint = tmp_path / LOG_START_OFFSET_CHECKPOINT
+    OffsetCheckpoint(OsFilesystem(), str(checkpoint)).write({TopicPartition("t", 0): 2})
+    really_opened = os.open
+
+    def opened(path: str, flags: int, mode: int = 0o777) -> int:
+        if flags & (os.O_WRONLY | os.O_RDWR):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+        return really_opened(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", opened)
+    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)
+    options = read_options({"path": str(tmp_path)}, streaming=False)
+    shape = projection(schema_of(Rows.RECORDS, include_headers=False), Rows.RECORDS)
+
+    (task,) = LogDirReader(options, shape).partitions()
+
+    assert isinstance(task, DirectoryTask)
+    assert task.wanted.start_offset == 2
