@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from ledgerstone.errors import StorageError
+from ledgerstone.errors import CorruptFile, StorageError
 from ledgerstone.records.batch import HEADER_SIZE, read_header
 from ledgerstone.records.kernels import scan
 from ledgerstone.spark.windows import FetchWindow
@@ -40,18 +40,25 @@ class PartitionFiles:
         self._aborted = [entry for base in bases for entry in self._aborted_in(base)]
 
     def end_offset(self, *, committed: bool) -> int:
-        """After the last batch, or where the first open transaction began."""
+        """After the last batch, or where the first open transaction began.
+
+        Raises CorruptFile where a segment before the last is torn: a crash tears only the end of a
+        log, and what is missing in its middle is lost."""
         end = 0
         opened: dict[int, int] = {}  # producer id: first offset of its open transaction
         for base in self._bases:
             file = self._open(base)
+            reached = 0
             try:
-                for _, header in scan_headers(file, 0, file.size()):
-                    end = header.next_offset
+                for position, header in scan_headers(file, 0, file.size()):
+                    end, reached = header.next_offset, position + header.size
                     if header.is_control:
                         opened.pop(header.producer_id, None)
                     elif header.is_transactional:
                         opened.setdefault(header.producer_id, header.base_offset)
+                if reached < file.size() and base != self._bases[-1]:
+                    name = self._directory / file_name(base, Kind.LOG)
+                    raise CorruptFile(str(name), reached, "a batch is cut off, and more follow")
             finally:
                 file.close()
         return min(opened.values(), default=end) if committed else end

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ledgerstone.errors import ConfigError
+from ledgerstone.errors import ConfigError, CorruptFile
 from ledgerstone.records.builder import build_batch
 from ledgerstone.records.control import end_txn_marker
 from ledgerstone.spark.log_dirs import DirectoryTask, LogDirReader, partition_dirs
@@ -63,6 +63,15 @@ def test_windows_hold_the_segments_from_an_offset_on(tmp_path: Path) -> None:
     assert [bytes(window.data) for window in windows] == [batch(9)]
     assert [window.fetch_offset for window in files.windows_from(1)] == [1, 5, 9]
     assert files.end_offset(committed=False) == 10
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_segment_that_is_torn_before_others_is_damage(tmp_path: Path, committed: bool) -> None:
+    segment(tmp_path, 0, batch(0) + batch(1)[:-3])
+    segment(tmp_path, 2, batch(2))
+
+    with pytest.raises(CorruptFile, match=r"0\.log at \d+: a batch is cut off, and more follow"):
+        PartitionFiles(tmp_path).end_offset(committed=committed)
 
 
 def test_an_open_transaction_ends_what_is_committed(tmp_path: Path) -> None:
