@@ -64,12 +64,18 @@ class PartitionFiles:
         return min(opened.values(), default=end) if committed else end
 
     def windows_from(self, offset: int) -> Iterator[FetchWindow]:
+        """As fetches would bring them: each goes on where the one before ended, though compaction
+        may have left nothing there. Only what lies below the first file was deleted."""
+        reached = max(offset, self._bases[0]) if self._bases else offset
         following = [*self._bases[1:], None]
         for base, after in zip(self._bases, following, strict=True):
             if after is None or after > offset:
-                yield from self._windows_of(base, offset)
+                for window, next_offset in self._windows_of(base, offset):
+                    yield window._replace(fetch_offset=reached)
+                    reached = next_offset
 
-    def _windows_of(self, base: int, offset: int) -> Iterator[FetchWindow]:
+    def _windows_of(self, base: int, offset: int) -> Iterator[tuple[FetchWindow, int]]:
+        """With the offset after each."""
         file = self._open(base)
         try:
             position, size, wanted = 0, file.size(), _WINDOW_BYTES
@@ -85,7 +91,8 @@ class PartitionFiles:
                 first, last = int(found.base_offset[0]), int(found.last_offset[-1])
                 if last >= offset:
                     whole = memoryview(data)[: found.consumed]
-                    yield FetchWindow(max(first, offset), whole, self._aborted_between(first, last))
+                    aborted = self._aborted_between(first, last)
+                    yield FetchWindow(first, whole, aborted), last + 1
         finally:
             file.close()
 

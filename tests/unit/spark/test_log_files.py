@@ -9,9 +9,11 @@ import pytest
 from ledgerstone.errors import ConfigError, CorruptFile
 from ledgerstone.records.builder import build_batch
 from ledgerstone.records.control import end_txn_marker
+from ledgerstone.spark.gaps import Gap, GapReason, gaps_in
 from ledgerstone.spark.log_dirs import DirectoryTask, LogDirReader, partition_dirs
 from ledgerstone.spark.log_files import InterruptedSwap, PartitionFiles
-from ledgerstone.spark.read_options import Rows, read_options
+from ledgerstone.spark.planning import OffsetRange
+from ledgerstone.spark.read_options import RowOptions, Rows, read_options
 from ledgerstone.spark.schema import projection, schema_of
 from ledgerstone.storage.checkpoints import OffsetCheckpoint
 from ledgerstone.storage.filenames import LOG_START_OFFSET_CHECKPOINT
@@ -61,7 +63,7 @@ def test_windows_hold_the_segments_from_an_offset_on(tmp_path: Path) -> None:
     windows = list(files.windows_from(6))
 
     assert [bytes(window.data) for window in windows] == [batch(9)]
-    assert [window.fetch_offset for window in files.windows_from(1)] == [1, 5, 9]
+    assert [window.fetch_offset for window in files.windows_from(1)] == [1, 2, 6]
     assert files.end_offset(committed=False) == 10
 
 
@@ -136,3 +138,20 @@ def test_records_that_were_deleted_stay_so_in_a_backup_that_nobody_can_write_to(
 
     assert isinstance(task, DirectoryTask)
     assert task.wanted.start_offset == 2
+
+
+def test_holes_between_files_are_compacted_and_only_what_lies_before_them_is_deleted(
+    tmp_path: Path,
+) -> None:
+    segment(tmp_path, 2, batch(3))
+    segment(tmp_path, 5, batch(6))
+    files = PartitionFiles(tmp_path)
+    wanted = OffsetRange(TopicPartition("t", 0), 0, 7)
+
+    found = list(gaps_in(files.windows_from(0), wanted, RowOptions()))
+
+    assert found == [
+        Gap(0, 2, GapReason.DELETED),
+        Gap(2, 3, GapReason.COMPACTED),
+        Gap(4, 6, GapReason.COMPACTED),
+    ]
