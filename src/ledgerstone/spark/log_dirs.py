@@ -4,6 +4,7 @@ It never writes. A running broker's directory can be read, but the read fails if
 replaces a file meanwhile. A directory that a crash left in the middle of a swap is refused.
 """
 
+import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from ledgerstone.client.isolation_level import IsolationLevel
 from ledgerstone.errors import ConfigError
+from ledgerstone.spark.errors import HOW_TO_GO_ON, DataLoss
 from ledgerstone.spark.filters import Pruning
 from ledgerstone.spark.log_files import PartitionFiles
 from ledgerstone.spark.offsets import EARLIEST, LATEST
@@ -34,6 +36,8 @@ from ledgerstone.storage.filenames import (
 )
 from ledgerstone.system import ReadOnlyFilesystem
 from ledgerstone.types import INT64_MAX, TopicPartition
+
+logger = logging.getLogger(__name__)
 
 
 class DirectoryTask(InputPartition):
@@ -63,9 +67,12 @@ class LogDirReader(DataSourceReader):
         ]
 
     def _range(self, directory: Path, partition: TopicPartition) -> OffsetRange:
-        start = _offset_in(self.options.starting, partition, EARLIEST, 0)
-        end = _offset_in(self.options.ending, partition, LATEST, INT64_MAX)
-        return OffsetRange(partition, max(start, _log_start(directory, partition)), end)
+        asked = _offset_in(self.options.starting, partition, EARLIEST)
+        end = _offset_in(self.options.ending, partition, LATEST)
+        start = max(_log_start(directory, partition), PartitionFiles(directory).start_offset)
+        if asked is not None and asked < start:
+            self._lose(f"{partition} is asked for from {asked} on, and the files begin at {start}")
+        return OffsetRange(partition, max(asked or 0, start), INT64_MAX if end is None else end)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         settle()
@@ -75,9 +82,17 @@ class LogDirReader(DataSourceReader):
         files = PartitionFiles(Path(partition.directory))
         end = files.end_offset(committed=rows.isolation is IsolationLevel.READ_COMMITTED)
         asked = partition.wanted
+        if end < asked.end_offset < INT64_MAX:
+            said = f"{asked.partition} is asked for up to {asked.end_offset}"
+            self._lose(f"{said}, and the files end at {end}")
         wanted = asked._replace(end_offset=min(asked.end_offset, end))
         if wanted.size > 0:
             yield from rows_of(files.windows_from, wanted, rows, Pruning(), self.shape)
+
+    def _lose(self, message: str) -> None:
+        if self.options.rows.fail_on_data_loss:
+            raise DataLoss(f"{message}; {HOW_TO_GO_ON}")
+        logger.warning("data loss: %s", message)
 
 
 _IN_A_LOG_DIR: Final = "a partition's directory, or one that holds such directories"
@@ -111,9 +126,10 @@ def _is_wanted(topics: Topics | None, partition: TopicPartition) -> bool:
     return partition.topic in (topics.subscribe or ())
 
 
-def _offset_in(position: Position, partition: TopicPartition, word: int, default: int) -> int:
+def _offset_in(position: Position, partition: TopicPartition, word: int) -> int | None:
+    """None where no number is given."""
     if position.offsets is None or position.offsets.get(partition, word) == word:
-        return default
+        return None
     return position.offsets[partition]
 
 

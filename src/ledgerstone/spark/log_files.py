@@ -39,6 +39,10 @@ class PartitionFiles:
         self._bases = bases
         self._aborted = [entry for base in bases for entry in self._aborted_in(base)]
 
+    @property
+    def start_offset(self) -> int:
+        return self._bases[0] if self._bases else 0
+
     def end_offset(self, *, committed: bool) -> int:
         """After the last batch, or where the first open transaction began.
 
@@ -66,7 +70,7 @@ class PartitionFiles:
     def windows_from(self, offset: int) -> Iterator[FetchWindow]:
         """As fetches would bring them: each goes on where the one before ended, though compaction
         may have left nothing there. Only what lies below the first file was deleted."""
-        reached = max(offset, self._bases[0]) if self._bases else offset
+        reached = max(offset, self.start_offset)
         following = [*self._bases[1:], None]
         for base, after in zip(self._bases, following, strict=True):
             if after is None or after > offset:

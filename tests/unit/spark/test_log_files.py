@@ -9,6 +9,8 @@ import pytest
 from ledgerstone.errors import ConfigError, CorruptFile
 from ledgerstone.records.builder import build_batch
 from ledgerstone.records.control import end_txn_marker
+from ledgerstone.spark import log_dirs
+from ledgerstone.spark.errors import DataLoss
 from ledgerstone.spark.gaps import Gap, GapReason, gaps_in
 from ledgerstone.spark.log_dirs import DirectoryTask, LogDirReader, partition_dirs
 from ledgerstone.spark.log_files import InterruptedSwap, PartitionFiles
@@ -155,3 +157,36 @@ def test_holes_between_files_are_compacted_and_only_what_lies_before_them_is_del
         Gap(2, 3, GapReason.COMPACTED),
         Gap(4, 6, GapReason.COMPACTED),
     ]
+
+
+def offsets_of(path: Path, **more: str) -> list[int]:
+    options = read_options({"path": str(path), **more}, streaming=False)
+    shape = projection(schema_of(Rows.RECORDS, include_headers=False), Rows.RECORDS)
+    reader = LogDirReader(options, shape)
+    return [
+        offset
+        for task in reader.partitions()
+        for each in reader.read(task)
+        for offset in each["offset"].to_pylist()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("option", "offset", "loss"),
+    [
+        ("startingOffsets", 1, r"t-0 is asked for from 1 on, and the files begin at 2"),
+        ("endingOffsets", 9, r"t-0 is asked for up to 9, and the files end at 4"),
+    ],
+)
+def test_offsets_that_are_asked_for_and_not_in_the_files_are_lost_data(
+    tmp_path: Path, option: str, offset: int, loss: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_dirs, "settle", lambda: None)  # pytest's objects are not to be frozen
+    segment(tmp_path / "t-0", 2, batch(2) + batch(3))
+    asked = {option: f'{{"t": {{"0": {offset}}}}}'}
+
+    with pytest.raises(DataLoss, match=f"{loss}; set failOnDataLoss=false"):
+        offsets_of(tmp_path, **asked)
+
+    assert offsets_of(tmp_path, **asked, failOnDataLoss="false") == [2, 3]
+    assert offsets_of(tmp_path) == [2, 3]
