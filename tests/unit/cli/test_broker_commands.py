@@ -381,6 +381,16 @@ def test_record_from_arguments(run: Run, cluster: FakeCluster) -> None:
     assert records_in(cluster) == [Record(0, T, b"abc", b"\x00\xff", (("a", b"b"),))]
 
 
+def test_header_may_come_several_times_and_need_not_be_text(run: Run, cluster: FakeCluster) -> None:
+    raw = b"raw=\xff".decode("utf-8", "surrogateescape")
+
+    result = run("produce", "t", "-v", "x", "-H", "trace=1", "-H", "trace=2", "-H", raw)
+
+    assert result.exit_code == 0
+    expected = (("trace", b"1"), ("trace", b"2"), ("raw", b"\xff"))
+    assert [record.headers for record in records_in(cluster)] == [expected]
+
+
 def test_tombstone_from_arguments(run: Run, cluster: FakeCluster) -> None:
     (result,) = run("produce", "t", "-k", "abc", "--tombstone", "--json").objects
 
