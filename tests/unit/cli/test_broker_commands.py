@@ -529,6 +529,19 @@ def test_group_goes_on_behind_what_was_shown(run: Run, cluster: FakeCluster) -> 
     assert cluster.committed["g", P0] == 3
 
 
+def test_group_that_is_further_than_a_reader_may_be_keeps_its_place(
+    run: Run, cluster: FakeCluster
+) -> None:
+    place = TopicPartition("t", 0)
+    run("produce", "t", "-p", "0", "-v", "x")
+    cluster.committed["g", place] = 5  # by who reads open transactions, too
+
+    result = run("consume", "t", "-p", "0", "-g", "g")
+
+    assert (result.exit_code, result.out) == (0, "")
+    assert cluster.committed["g", place] == 5
+
+
 # -- groups ---------------------------------------------------------------------------------------
 
 
