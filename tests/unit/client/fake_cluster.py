@@ -261,9 +261,14 @@ class FakeCluster:
         names = {topic_id_of(each.topic): each.topic for each in self.logs}
         response = FetchResponse()
         for topic in request.topics:
+            name = names.get(topic.topic_id)
             partitions = [
-                self._fetch_partition(
-                    self.logs[TopicPartition(names[topic.topic_id], p.partition)], p
+                self._fetch_partition(self.logs[TopicPartition(name, p.partition)], p)
+                if name is not None
+                else FetchPartitionResponse(
+                    partition_index=p.partition,
+                    error_code=ErrorCode.UNKNOWN_TOPIC_ID,
+                    high_watermark=-1,
                 )
                 for p in topic.partitions
             ]

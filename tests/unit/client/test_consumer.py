@@ -112,6 +112,23 @@ def test_reader_goes_on_after_a_batch_and_not_after_its_last_record() -> None:
     assert values_read(cluster) == [b"a", b"b"]
 
 
+def test_leader_that_is_gone_does_not_keep_others_from_answering() -> None:
+    cluster = FakeCluster((1, 2))
+    cluster.topic("t", [1, 2])
+    places = [TopicPartition("t", number) for number in range(2)]
+    for each in places:
+        cluster.logs[each].append(batch(b"a"))
+
+    with cluster.client() as client:
+        fetcher = Fetcher(client)
+        fetcher.fetch(dict.fromkeys(places, 0))
+        cluster.down.append(cluster.nodes[1])
+        cluster.logs[places[0]].leader_id = 2
+        found = fetcher.fetch(dict.fromkeys(places, 0))
+
+    assert [each.next_offset for each in found] == [1, 1]
+
+
 def test_range_is_read_to_its_end_and_no_further() -> None:
     cluster = cluster_with(batch(b"a"), batch(b"b"), batch(b"c"))
 
