@@ -260,6 +260,15 @@ def test_time_can_be_given_in_several_ways(text: str, time_ms: int) -> None:
     assert options.parse_time(text, T) == time_ms
 
 
+@pytest.mark.parametrize("text", ["1969-12-31T23:59:59.999Z", "1960-01-01", "99999d"])
+def test_time_before_all_timestamps_is_wrong_usage(run: Run, text: str) -> None:
+    # To a broker, -1 is the end of the log, and -2 its start.
+    result = run("consume", "t", "--from", text)
+
+    assert result.exit_code == 2
+    assert "before 1970" in result.err
+
+
 # -- topics ---------------------------------------------------------------------------------------
 
 
