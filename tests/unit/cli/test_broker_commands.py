@@ -12,7 +12,7 @@ import pytest
 from ledgerstone.cli import lazy, options
 from ledgerstone.cli.admin_http import AdminCallFailed
 from ledgerstone.cli.main import main
-from ledgerstone.client.cluster import Endpoint
+from ledgerstone.client.cluster import NO_NODE, Endpoint
 from ledgerstone.client.session import SessionConfig
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.alter_client_quotas import (
@@ -583,6 +583,26 @@ def test_lag_of_a_group_is_shown_per_partition(run: Run, cluster: FakeCluster) -
     (partition,) = result["partitions"]
     assert (partition["committed_offset"], partition["lag"]) == (1, 2)
     assert (partition["tombstone_margin_ms"], partition["missed_deletes"]) == (None, None)
+
+
+def test_group_is_shown_though_a_partition_has_no_leader_and_a_topic_is_gone(
+    run: Run, cluster: FakeCluster
+) -> None:
+    fill(cluster, P0, b"a", b"b", b"c")
+    cluster.logs[P1].leader_id = NO_NODE
+    gone = TopicPartition("gone", 0)
+    cluster.committed |= {("g", each): 1 for each in (P0, P1, gone)}
+    script_group(cluster)
+    cluster.once(DescribeConfigsRequest, DescribeConfigsResponse())
+
+    (result,) = run("groups", "describe", "g", "--json").objects
+
+    shown = {(each["topic"], each["partition"]): each for each in result["partitions"]}
+    assert shown[P0]["lag"] == 2
+    for place in (P1, gone):
+        unknown = [shown[place][name] for name in ("start_offset", "end_offset", "lag")]
+        assert (shown[place]["committed_offset"], unknown) == (1, [None] * 3)
+        assert shown[place]["missed"] is False
 
 
 @pytest.mark.parametrize(
