@@ -103,6 +103,7 @@ class FakeCluster:
         self.offered = list(OFFERED)
         self._last_versions: dict[int, int] = {}
         self.logs: dict[TopicPartition, FakeLog] = {}
+        self.internal: list[str] = []  # topics
         self.committed: dict[tuple[str, TopicPartition], int] = {}
         self.notes: dict[tuple[str, TopicPartition], str | None] = {}  # of what is committed
         self.requests: list[tuple[int, ApiMessage]] = []  # node id and what it was asked
@@ -224,7 +225,11 @@ class FakeCluster:
         ]
         code = ErrorCode.NONE if found else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return MetadataResponseTopic(
-            error_code=code, name=name, topic_id=topic_id_of(name), partitions=found
+            error_code=code,
+            name=name,
+            topic_id=topic_id_of(name),
+            is_internal=name in self.internal,
+            partitions=found,
         )
 
     def _coordinator(self, request: FindCoordinatorRequest) -> FindCoordinatorResponse:

@@ -7,8 +7,9 @@ from ledgerstone.records.builder import build_batch
 from ledgerstone.spark import stream_reader
 from ledgerstone.spark.errors import DataLoss
 from ledgerstone.spark.offsets import to_json
+from ledgerstone.spark.positions import partitions_of
 from ledgerstone.spark.range_task import RangeTask, SharedTask
-from ledgerstone.spark.read_options import Rows, read_options
+from ledgerstone.spark.read_options import Rows, Topics, read_options
 from ledgerstone.spark.schema import projection, schema_of
 from ledgerstone.spark.stream_reader import StreamReader
 from ledgerstone.types import TopicPartition
@@ -64,3 +65,16 @@ def test_planned_batch_goes_on_without_a_topic_that_was_deleted_if_that_is_allow
 def test_planned_batch_with_a_topic_that_was_deleted_has_lost_data(cluster: FakeCluster) -> None:
     with pytest.raises(DataLoss, match=r"partitions t-old-0 are gone; set failOnDataLoss=false"):
         planned(fail_on_data_loss=True)
+
+
+def test_pattern_matches_no_internal_topic(cluster: FakeCluster) -> None:
+    offsets = TopicPartition("__consumer_offsets", 0)
+    cluster.topic(offsets.topic, [1])
+    cluster.internal.append(offsets.topic)
+
+    with cluster.client() as client:
+        everything = partitions_of(client, Topics(pattern=".*"))
+        named = partitions_of(client, Topics(subscribe=(offsets.topic,)))
+
+    assert everything == [NEW]
+    assert named == [offsets]
