@@ -113,3 +113,10 @@ def test_row_is_not_taken_for_one_with_other_headers(cluster: FakeCluster) -> No
 
     found = [headers for _, headers in values_and_headers(cluster, 0)]
     assert found == [(("event", b"paid"),), (("event", b"made"),)]
+
+
+def test_partition_below_zero_is_refused_and_not_taken_for_none(cluster: FakeCluster) -> None:
+    with pytest.raises(WriteFailed, match="a row asks for partition -1"):
+        attempt(cluster, 7, [(b"k", b"v", None, ()), (b"k", b"v", -1, ())])
+
+    assert values_and_headers(cluster, 0) + values_and_headers(cluster, 1) == []
