@@ -56,14 +56,18 @@ class LogDirReader(DataSourceReader):
                 raise ConfigError(f"{name}Timestamp", "", "directories are read by offset")
 
     def partitions(self) -> list[InputPartition]:
-        found = {}
+        found: dict[TopicPartition, Path] = {}
         for path in self.options.paths:
             for partition, directory in partition_dirs(Path(path)):
                 if _is_wanted(self.options.topics, partition):
-                    found[directory] = partition
+                    other = found.setdefault(partition, directory)
+                    if other != directory:
+                        # Replicas of two brokers: each record would come twice.
+                        reason = f"{partition} is in {other} and in {directory}; give one of them"
+                        raise ConfigError("path", ",".join(self.options.paths), reason)
         return [
             DirectoryTask(str(directory), self._range(directory, partition))
-            for directory, partition in sorted(found.items())
+            for partition, directory in sorted(found.items())
         ]
 
     def _range(self, directory: Path, partition: TopicPartition) -> OffsetRange:

@@ -15,8 +15,8 @@ from ledgerstone.spark.gaps import Gap, GapReason, gaps_in
 from ledgerstone.spark.log_dirs import DirectoryTask, LogDirReader, partition_dirs
 from ledgerstone.spark.log_files import InterruptedSwap, PartitionFiles
 from ledgerstone.spark.planning import OffsetRange
-from ledgerstone.spark.read_options import RowOptions, Rows, read_options
-from ledgerstone.spark.schema import projection, schema_of
+from ledgerstone.spark.read_options import ReadOptions, RowOptions, Rows, read_options
+from ledgerstone.spark.schema import Projection, projection, schema_of
 from ledgerstone.storage.checkpoints import OffsetCheckpoint
 from ledgerstone.storage.filenames import LOG_START_OFFSET_CHECKPOINT
 from ledgerstone.storage.txn_index import AbortedTxnEntry, encode_entry
@@ -159,10 +159,13 @@ def test_holes_between_files_are_compacted_and_only_what_lies_before_them_is_del
     ]
 
 
+def asked_of(path: str, **more: str) -> tuple[ReadOptions, Projection]:
+    options = read_options({"path": path, **more}, streaming=False)
+    return options, projection(schema_of(Rows.RECORDS, include_headers=False), Rows.RECORDS)
+
+
 def offsets_of(path: Path, **more: str) -> list[int]:
-    options = read_options({"path": str(path), **more}, streaming=False)
-    shape = projection(schema_of(Rows.RECORDS, include_headers=False), Rows.RECORDS)
-    reader = LogDirReader(options, shape)
+    reader = LogDirReader(*asked_of(str(path), **more))
     return [
         offset
         for task in reader.partitions()
@@ -190,3 +193,17 @@ def test_offsets_that_are_asked_for_and_not_in_the_files_are_lost_data(
 
     assert offsets_of(tmp_path, **asked, failOnDataLoss="false") == [2, 3]
     assert offsets_of(tmp_path) == [2, 3]
+
+
+def test_partition_that_is_in_two_directories_is_read_from_neither(tmp_path: Path) -> None:
+    for broker in ("one", "two"):
+        (tmp_path / broker).mkdir()
+        segment(tmp_path / broker / "t-0", 0, batch(0))
+    segment(tmp_path / "two" / "other-0", 0, batch(0))
+    both = f"{tmp_path / 'one'},{tmp_path / 'two'}"
+
+    with pytest.raises(ConfigError, match=r"t-0 is in .*one/t-0 and in .*two/t-0"):
+        LogDirReader(*asked_of(both)).partitions()
+
+    assert len(LogDirReader(*asked_of(both, subscribe="other")).partitions()) == 1
+    assert len(LogDirReader(*asked_of(f"{tmp_path / 'one'},{tmp_path / 'one'}")).partitions()) == 1
