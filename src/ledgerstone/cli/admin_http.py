@@ -111,6 +111,10 @@ class AdminApi:
 class AdminCallRefused(AdminCallFailed):
     """A broker answered, and refused."""
 
+    def __init__(self, status: int, reason: str, *, is_unserved: bool = False) -> None:
+        super().__init__(reason, is_unserved=is_unserved)
+        self.status = status
+
 
 def answer_of(
     endpoint: ApiAddress, status: int, text: bytes, *, is_question: bool = False
@@ -125,7 +129,9 @@ def answer_of(
         # A question that nobody can answer yet, as between two coordinators, is asked again.
         is_unserved = is_question and status == http.client.SERVICE_UNAVAILABLE
         raise AdminCallRefused(
-            f"the broker refused ({status}): {content.get('error')}", is_unserved=is_unserved
+            status,
+            f"the broker refused ({status}): {content.get('error')}",
+            is_unserved=is_unserved,
         )
     return content
 

@@ -24,7 +24,7 @@ from ledgerstone.cluster.moves import (
     plan_spread,
 )
 from ledgerstone.cluster.moving import AT_ONCE, Moving, assigned_partitions
-from ledgerstone.errors import LedgerstoneError
+from ledgerstone.errors import LedgerstoneError, UnknownTopicOrPartition
 
 BrokerArgument = Annotated[int, typer.Argument(metavar="BROKER-ID", min=0)]
 AtOnceOption = Annotated[
@@ -147,9 +147,12 @@ def replicate(
 ) -> None:
     """Give partitions more replicas, as after growing from one broker to three."""
     with ClusterPlace.of(data, bootstrap).client() as client:
-        chosen = [
-            each for each in assigned_partitions(client) if topic is None or each.topic in topic
-        ]
+        assigned = assigned_partitions(client)
+        known = {each.topic: None for each in assigned}
+        for name in topic or ():
+            if name not in known:
+                raise UnknownTopicOrPartition(f"there is no topic {name}")
+        chosen = [each for each in assigned if topic is None or each.topic in topic]
         moves = plan_factor(_places(_serving(client)), chosen, factor)
         if not dry_run:
             Moving(client, _wait_line, at_once=at_once).carry_out(moves)

@@ -173,6 +173,7 @@ class _Reader:
         self._full = full
         # Where the group resumes: after the last record printed, not the last one fetched.
         self.seen = dict(consumer.positions)
+        self._began = dict(consumer.positions)
         self._drop_finished()
 
     @property
@@ -206,7 +207,9 @@ class _Reader:
     def _drop_finished(self) -> None:
         for partition, end_offset in (self._ends or {}).items():
             if self._consumer.positions.get(partition, -1) >= end_offset:
-                self.seen[partition] = min(self.seen[partition], end_offset)
+                # A group may be further: it has also read what is not committed yet.
+                furthest = max(end_offset, self._began[partition])
+                self.seen[partition] = min(self.seen[partition], furthest)
                 del self._consumer.positions[partition]
 
 

@@ -8,6 +8,7 @@ the last line says why.
 import getpass
 import itertools
 import time
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
@@ -149,7 +150,7 @@ def erase(
         _say_asked(asking, is_many=is_many, as_json=as_json)
         return
     deadline_s = None if timeout is None else time.monotonic() + timeout
-    code = _await_all(api, [*asking], deadline_s, receipt, is_many=is_many, as_json=as_json)
+    code = _await_all(api, asking, deadline_s, receipt, is_many=is_many, as_json=as_json)
     if code:
         raise typer.Exit(code)
 
@@ -187,13 +188,17 @@ def _note(pairs: Pairs, erasures: list[dict[str, Any]], keys: list[bytes]) -> No
     except OSError as error:
         # They are asked for, so who asked must at least see which is which.
         for each, key in zip(erasures, keys, strict=True):
-            typer.echo(f"{each['id']}  {show_bytes(key, full=True)}", err=True)
+            _say_which(each, key)
         raise AdminCallFailed(f"{pairs.path} cannot be written: {error}") from error
+
+
+def _say_which(erasure: dict[str, Any], key: bytes) -> None:
+    typer.echo(f"{erasure['id']}  {show_bytes(key, full=True)}", err=True)
 
 
 def _await_all(
     api: AdminApi,
-    asked: list[Asked],
+    asking: Iterator[Asked],
     deadline_s: float | None,
     receipt: Path | None,
     *,
@@ -201,10 +206,34 @@ def _await_all(
     as_json: bool,
 ) -> int:
     """Each is told as it ends; the exit code is that of the worst."""
+    untold: deque[Asked] = deque()
+    try:
+        for each in asking:
+            untold.append(each)
+        return _await_each(api, untold, deadline_s, receipt, is_many=is_many, as_json=as_json)
+    except BaseException:
+        # The broker goes on with them, and nobody else knows which is which.
+        if is_many and receipt is None:
+            for erasure, key in untold:
+                _say_which(erasure, key)
+        raise
+
+
+def _await_each(
+    api: AdminApi,
+    untold: deque[Asked],
+    deadline_s: float | None,
+    receipt: Path | None,
+    *,
+    is_many: bool,
+    as_json: bool,
+) -> int:
+    count_of_all = len(untold)
     is_virtual = bool(api.get("clock")["virtual"])
     counts: dict[str, int] = {}
     code = 0
-    for erasure, key in asked:
+    while untold:
+        erasure, key = untold[0]
         waiting = _Waiting(
             api, erasure["id"], deadline_s, quiet=as_json or is_many, is_virtual=is_virtual
         )
@@ -218,9 +247,10 @@ def _await_all(
             typer.echo(f"ledgerstone: {ended['id']}: {printable(str(error))}", err=True)
             written, code = None, max(code, 1)
         _say_ended(ended, key, written, is_many=is_many, as_json=as_json)
+        untold.popleft()
     if is_many and not as_json:
         summary = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
-        write_line(f"{len(asked)} keys: {summary}")
+        write_line(f"{count_of_all} keys: {summary}")
         if receipt is not None:
             write_line(f"which erasure is for which key is in {receipt / PAIRS_FILE}")
     flush()

@@ -75,6 +75,14 @@ def parse_bytes(text: str) -> bytes:
 
 def parse_time(text: str, now_ms: int) -> int:
     """ISO 8601 (UTC unless it says otherwise), milliseconds since the epoch, or `2h` ago."""
+    time_ms = _time_in(text, now_ms)
+    if time_ms < 0:
+        # Negative numbers are no times to a broker: -1 is the end of a log, -2 its start.
+        raise typer.BadParameter(f"{text!r} is before 1970")
+    return time_ms
+
+
+def _time_in(text: str, now_ms: int) -> int:
     if re.fullmatch(r"[0-9]{1,18}", text):
         return int(text)
     ago = re.fullmatch(r"([0-9]{1,9})(ms|s|m|h|d)", text)

@@ -104,7 +104,7 @@ def produce(
         topic=topic,
         key=None if key is None else parse_bytes(key),
         value=None,
-        headers=tuple((name, text.encode()) for name, text in parse_pairs(header).items()),
+        headers=tuple(map(_header, header)),
         partition=partition,
         timestamp_ms=None if timestamp is None else parse_time(timestamp, SystemClock().now_ms()),
     )
@@ -136,6 +136,12 @@ def produce(
     if quiet:
         _say_count(written, as_json=as_json)
     flush()
+
+
+def _header(pair: str) -> tuple[str, bytes]:
+    """One by one: a record may have several of a name."""
+    ((name, text),) = parse_pairs([pair]).items()
+    return name, text.encode("utf-8", "surrogateescape")
 
 
 def _check_usage(

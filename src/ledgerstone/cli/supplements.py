@@ -1,10 +1,11 @@
 """Supplements of a receipt: fetched from a broker, written beside it, found there. Shell."""
 
+import http.client
 import re
 from pathlib import Path
 from typing import Any
 
-from ledgerstone.cli.admin_http import AdminApi, AdminCallFailed
+from ledgerstone.cli.admin_http import AdminApi, AdminCallFailed, AdminCallRefused
 from ledgerstone.erasure.receipt import canonical
 
 
@@ -23,8 +24,8 @@ def write_supplements(api: AdminApi, erasure_id: str, receipt: Path) -> list[dic
 def supplements_of(api: AdminApi, erasure_id: str) -> list[dict[str, Any]]:
     try:
         found: list[dict[str, Any]] = api.get(f"erasures/{erasure_id}/supplements")["supplements"]
-    except AdminCallFailed as error:
-        if "404" in str(error):
+    except AdminCallRefused as error:
+        if error.status == http.client.NOT_FOUND:
             # An older broker has none.
             return []
         raise

@@ -55,10 +55,11 @@ class KnownCluster:
         self.brokers: dict[int, Endpoint] = {}
         self.topics: dict[str, TopicInfo] = {}
         self.topic_errors: dict[str, int] = {}  # of the topics in the last request
-        self._names: dict[bytes, str] = {}
         self._learned_ms: dict[str, int] = {}
-        # The newest that was seen of each topic, also of those to be looked up again.
+        # The newest that was seen of each topic, also of those to be looked up again: in the same
+        # round other leaders are asked about them, and one that moved says nothing against those.
         self._newest: dict[str, TopicInfo] = {}
+        self._names: dict[bytes, str] = {}  # of these, by id
 
     def learn(self, response: MetadataResponse, *, now_ms: int) -> None:
         if response.brokers:
@@ -74,11 +75,11 @@ class KnownCluster:
         if topic.error_code != ErrorCode.NONE:
             self.topic_errors[name] = topic.error_code
             if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                self._newest.pop(name, None)
+                self._drop_newest(name)
             return
         self.topic_errors.pop(name, None)
         partitions = sorted(topic.partitions, key=lambda each: each.partition_index)
-        known = self._newest.get(name)
+        known = self._drop_newest(name)
         before = known.partitions if known and known.topic_id == topic.topic_id else {}
         self.topics[name] = self._newest[name] = TopicInfo(
             name=name,
@@ -93,11 +94,16 @@ class KnownCluster:
         if topic.topic_id != ZERO_UUID:
             self._names[topic.topic_id] = name
 
-    def forget(self, topic: str) -> None:
-        known = self.topics.pop(topic, None)
-        self._learned_ms.pop(topic, None)
+    def _drop_newest(self, name: str) -> TopicInfo | None:
+        known = self._newest.pop(name, None)
         if known is not None:
             self._names.pop(known.topic_id, None)
+        return known
+
+    def forget(self, topic: str) -> None:
+        """It is looked up again before leaders are chosen."""
+        self.topics.pop(topic, None)
+        self._learned_ms.pop(topic, None)
 
     def knows(self, topic: str, *, now_ms: int, max_age_ms: int) -> bool:
         learned_ms = self._learned_ms.get(topic)
@@ -111,7 +117,7 @@ class KnownCluster:
 
     def leader_epoch_of(self, partition: TopicPartition) -> int:
         """NO_LEADER_EPOCH where it is not known."""
-        topic = self.topics.get(partition.topic)
+        topic = self._newest.get(partition.topic)
         info = None if topic is None else topic.partitions.get(partition.partition)
         return NO_LEADER_EPOCH if info is None else info.leader_epoch
 
@@ -126,7 +132,7 @@ class KnownCluster:
         return info.error_code or ErrorCode.LEADER_NOT_AVAILABLE
 
     def topic_id(self, topic: str) -> bytes:
-        known = self.topics.get(topic)
+        known = self._newest.get(topic)
         return ZERO_UUID if known is None else known.topic_id
 
     def name_of(self, topic: str, topic_id: bytes) -> str | None:

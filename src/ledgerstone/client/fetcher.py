@@ -9,6 +9,7 @@ from typing import Final
 
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.grouping import by_topic
+from ledgerstone.client.offsets import LATEST, list_offsets
 from ledgerstone.client.rounds import PartitionAnswer
 from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import CorruptRecord
@@ -95,12 +96,25 @@ class Fetcher:
                 position = fetched.next_offset
                 max_wait_ms = 0
                 yield fetched
-            elif position >= fetched.end_offset(self.config.isolation_level):
+            elif position >= self.end_offset(fetched):
                 return
             else:
                 # There is more, but it was not sent. Retrying at once would only keep the broker
                 # busy.
                 max_wait_ms = self.config.max_wait_ms
+
+    def end_offset(self, fetched: Fetched) -> int:
+        """The end of what can be read, once an answer has brought nothing.
+
+        A leader that was just elected may not know yet how much is committed, and its answer ends
+        too early. Asked for the end, it says so, and the client waits (KIP-207)."""
+        isolation_level = self.config.isolation_level
+        end_offset = fetched.end_offset(isolation_level)
+        if fetched.fetch_offset < end_offset:
+            return end_offset
+        partition = fetched.partition
+        latest = list_offsets(self._client, {partition: LATEST}, isolation_level=isolation_level)
+        return latest[partition].offset
 
     def _request(self, positions: Mapping[TopicPartition, int], max_wait_ms: int) -> FetchRequest:
         cluster = self._client.session.cluster

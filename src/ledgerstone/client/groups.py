@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ledgerstone.client.blocking import Client
-from ledgerstone.client.cluster import ask_about
+from ledgerstone.client.cluster import NO_NODE, ask_about
 from ledgerstone.client.errors import check
 from ledgerstone.client.offsets import EARLIEST, LATEST, committed_offsets, list_offsets
 from ledgerstone.client.routing import ToBroker
@@ -60,23 +60,26 @@ class GroupDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLag:
-    """A group's progress in one partition. The lag is None without a committed offset."""
+    """A group's progress in one partition. The lag is None without a committed offset, and where
+    nobody can say where the log begins and ends."""
 
     partition: TopicPartition
     committed_offset: int | None
-    log_start_offset: int
-    log_end_offset: int
+    log_start_offset: int | None
+    log_end_offset: int | None
 
     @property
     def lag(self) -> int | None:
-        if self.committed_offset is None:
+        if self.committed_offset is None or self.log_end_offset is None:
             return None
         return max(self.log_end_offset - self.committed_offset, 0)
 
     @property
     def missed_records(self) -> bool:
         """Whether the next record the group wants is gone; a delete may have gone with it."""
-        return self.committed_offset is not None and self.committed_offset < self.log_start_offset
+        if self.committed_offset is None or self.log_start_offset is None:
+            return False
+        return self.committed_offset < self.log_start_offset
 
 
 def list_groups(client: Client) -> list[ListedGroup]:
@@ -190,14 +193,17 @@ def group_lags(client: Client, group: GroupDescription) -> list[GroupLag]:
     committed = committed_offsets(client, group.group_id)
     assigned = [each for member in group.members for each in member.partitions]
     wanted = sorted({**committed, **dict.fromkeys(assigned)})
-    starts = list_offsets(client, dict.fromkeys(wanted, EARLIEST))
-    ends = list_offsets(client, dict.fromkeys(wanted, LATEST))
+    client.call(ask_about(dict.fromkeys(each.topic for each in wanted)), MetadataResponse)
+    # A partition without a leader, or one that is gone, must not hide the others.
+    led = [each for each in wanted if client.session.cluster.leader_of(each) != NO_NODE]
+    starts = list_offsets(client, dict.fromkeys(led, EARLIEST))
+    ends = list_offsets(client, dict.fromkeys(led, LATEST))
     return [
         GroupLag(
             partition=each,
             committed_offset=committed[each].offset if each in committed else None,
-            log_start_offset=starts[each].offset,
-            log_end_offset=ends[each].offset,
+            log_start_offset=starts[each].offset if each in starts else None,
+            log_end_offset=ends[each].offset if each in ends else None,
         )
         for each in wanted
     ]

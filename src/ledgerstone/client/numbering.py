@@ -42,7 +42,9 @@ class Numbering(Protocol):
 
     def acknowledged(self, partition: TopicPartition, records: int, /) -> None: ...
 
-    def failed(self, errors: Mapping[TopicPartition, KafkaError], /) -> None: ...
+    def failed(self, errors: Mapping[TopicPartition, KafkaError], /) -> None:
+        """Without errors, nobody knows of any partition what came of its batch."""
+        ...
 
 
 class Unnumbered:

@@ -153,15 +153,21 @@ class Producer:
         built = {partition: self._build(partition, items) for partition, items in batches.items()}
         if self._config.acks == 0:
             return self._produce_unanswered(built)
-        answers: PartitionAnswers[ProducePartitionResponse] = self._client.ask_leaders(
-            "Produce",
-            built,
-            self._request,
-            self._read,
-            ProduceResponse,
-            timeout_ms=self._config.timeout_ms,
-            at_most=self._numbering.produce_at_most,
-        )
+        try:
+            answers: PartitionAnswers[ProducePartitionResponse] = self._client.ask_leaders(
+                "Produce",
+                built,
+                self._request,
+                self._read,
+                ProduceResponse,
+                timeout_ms=self._config.timeout_ms,
+                at_most=self._numbering.produce_at_most,
+            )
+        except BaseException:
+            # A leader may have some of it. It would take other records for a repetition if they
+            # came under the same numbers.
+            self._numbering.failed({})
+            raise
         for partition in answers.done:
             self._numbering.acknowledged(partition, len(batches[partition]))
         if answers.failed:

@@ -72,6 +72,8 @@ class ProducerTransactions:
         self.session.acknowledged(partition, records)
 
     def failed(self, errors: Mapping[TopicPartition, KafkaError]) -> None:
+        if not errors:
+            self.session.broke()
         for error in errors.values():
             self.session.refused(error.code, str(error))
 
@@ -190,7 +192,8 @@ class TransactionalProducer:
         state = self._transactions.session.state
         if kind is not None and state in (TxnState.OPEN, TxnState.BROKEN):
             self.abort()
-        elif kind is None and state is not TxnState.READY:
+        elif kind is None and state not in (TxnState.READY, TxnState.NEW):
+            # NEW: it was aborted, and the next one needs another epoch.
             self.commit()
 
     def send(self, records: Sequence[NewRecord]) -> list[Placed]:

@@ -9,7 +9,7 @@ This is for writes without transactions; `two_phase` is the other way.
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.fetcher import READ_UNCOMMITTED, FetchConfig, Fetched, Fetcher
@@ -28,11 +28,18 @@ from ledgerstone.types import TopicPartition
 
 _FETCH_BYTES: Final = 8 << 20
 
-Content = tuple[bytes | None, bytes | None]  # key and value of a record
+
+class WrittenRow(NamedTuple):
+    """What makes a record the same as a row. Its time may have been the clock's."""
+
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
 
 
 class Delivery(Protocol):
-    def begin(self, topic: str) -> Counter[Content]:
+    def begin(self, topic: str) -> Counter[WrittenRow]:
         """Called before the first record of a topic; returns what is already there."""
         ...
 
@@ -40,7 +47,7 @@ class Delivery(Protocol):
 class AtLeastOnce:
     """Writes everything again."""
 
-    def begin(self, topic: str) -> Counter[Content]:
+    def begin(self, topic: str) -> Counter[WrittenRow]:
         del topic
         return Counter()
 
@@ -51,11 +58,11 @@ class NotedDelivery:
         self._id = write_id
         self._producer_id = producer_id
 
-    def begin(self, topic: str) -> Counter[Content]:
+    def begin(self, topic: str) -> Counter[WrittenRow]:
         partitions = [TopicPartition(topic, n) for n in self._client.topic(topic).partitions]
         notes = committed_offsets(self._client, self._id.group_id, partitions)
         ends = list_offsets(self._client, dict.fromkeys(partitions, LATEST))
-        found: Counter[Content] = Counter()
+        found: Counter[WrittenRow] = Counter()
         fresh: dict[TopicPartition, CommittedOffset] = {}
         for each in partitions:
             note = notes.get(each)
@@ -72,10 +79,10 @@ class NotedDelivery:
 
     def _written(
         self, partition: TopicPartition, start: int, end: int, producers: Iterable[int]
-    ) -> Counter[Content]:
+    ) -> Counter[WrittenRow]:
         config = FetchConfig(partition_max_bytes=_FETCH_BYTES, isolation_level=READ_UNCOMMITTED)
         fetcher = Fetcher(self._client, config)
-        found: Counter[Content] = Counter()
+        found: Counter[WrittenRow] = Counter()
         for fetched in fetcher.read_range(partition, start, end):
             for header, batch in _batches_of(fetched, tuple(producers)):
                 if header.record_count <= header.last_offset_delta:
@@ -84,7 +91,10 @@ class NotedDelivery:
                         f"{header.base_offset} already, so it is unknown what it wrote; "
                         "deduplicate=false writes all of it again"
                     )
-                found.update((record.key, record.value) for record in iter_records(batch))
+                found.update(
+                    WrittenRow(partition.partition, record.key, record.value, tuple(record.headers))
+                    for record in iter_records(batch)
+                )
         return found
 
 

@@ -20,6 +20,7 @@ from ledgerstone.spark.offsets import EARLIEST, LATEST
 from ledgerstone.spark.planning import OffsetRange
 from ledgerstone.spark.positions import topic_ids_of
 from ledgerstone.spark.read_options import RowOptions
+from ledgerstone.types import NO_OFFSET, TopicPartition
 
 # How large records are is known after the first answer: a small range is not worth more than this,
 # and a large one is worked on sooner.
@@ -85,13 +86,15 @@ def _fetch(
             if resumed is None:
                 return
             position = resumed
+            if position == wanted.end_offset:
+                yield _nothing_at(wanted.partition, position)
             continue
         if fetched.next_offset > position:
             size = min(_bytes_left(fetched, wanted), most_bytes)
             position, max_wait_ms = fetched.next_offset, 0
             yield fetched
             continue
-        end_offset = fetched.end_offset(fetcher.config.isolation_level)
+        end_offset = fetcher.end_offset(fetched)
         if position >= end_offset:
             # The planned offsets existed; a log that ends earlier is another log.
             _lose(f"{wanted}: the log ends at {end_offset}, read up to {position}", rows)
@@ -110,11 +113,26 @@ def _bytes_left(fetched: Fetched, wanted: OffsetRange) -> int:
 
 
 def _after_loss(client: Client, wanted: OffsetRange, position: int, rows: RowOptions) -> int | None:
-    """Where to continue, if that is allowed; None if the whole rest is lost."""
+    """Where to continue, if that is allowed: at the end of the range if all of it was deleted. None
+    if the log ends before."""
     start = list_offsets(client, {wanted.partition: EARLIEST})[wanted.partition].offset
     end = list_offsets(client, {wanted.partition: LATEST})[wanted.partition].offset
     _lose(f"{wanted}: offset {position} is not in the log, which has [{start}, {end})", rows)
-    return start if position < start < wanted.end_offset else None
+    return min(start, wanted.end_offset) if position < start else None
+
+
+def _nothing_at(partition: TopicPartition, offset: int) -> Fetched:
+    """Says that nothing came from before the offset, as the answer to a fetch would."""
+    return Fetched(
+        partition=partition,
+        fetch_offset=offset,
+        next_offset=offset,
+        high_watermark=NO_OFFSET,
+        last_stable_offset=NO_OFFSET,
+        log_start_offset=offset,
+        records=memoryview(b""),
+        aborted=(),
+    )
 
 
 def _lose(message: str, rows: RowOptions) -> None:

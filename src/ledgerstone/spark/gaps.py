@@ -6,6 +6,7 @@ one row for each range of offsets with the same reason, so that users can tell g
 
 from collections.abc import Iterable, Iterator
 from enum import Enum
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from ledgerstone.spark.read_options import (
     RowOptions,
 )
 from ledgerstone.spark.schema import Projection
-from ledgerstone.spark.windows import FetchWindow
+from ledgerstone.spark.windows import MAX_ROWS, FetchWindow
 from ledgerstone.state.visibility import hidden_batches, walk_pieces
 from ledgerstone.types import TopicPartition
 
@@ -98,8 +99,9 @@ def _clipped(start: int, end: int, reason: GapReason, wanted: OffsetRange) -> It
 def gap_batches(
     windows: Iterable[FetchWindow], wanted: OffsetRange, rows: RowOptions, shape: Projection
 ) -> Iterator[pa.RecordBatch]:
-    gaps = list(gaps_in(windows, wanted, rows))
-    if gaps:
+    found = gaps_in(windows, wanted, rows)
+    # A long compacted log has more gaps than fit into memory at once.
+    while gaps := list(islice(found, MAX_ROWS)):
         columns = [_column(name, gaps, wanted.partition) for name in shape.names]
         yield shape.batch(columns)
 

@@ -4,7 +4,7 @@ It never writes. A running broker's directory can be read, but the read fails if
 replaces a file meanwhile. A directory that a crash left in the middle of a swap is refused.
 """
 
-import os
+import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +15,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from ledgerstone.client.isolation_level import IsolationLevel
 from ledgerstone.errors import ConfigError
+from ledgerstone.spark.errors import HOW_TO_GO_ON, DataLoss
 from ledgerstone.spark.filters import Pruning
 from ledgerstone.spark.log_files import PartitionFiles
 from ledgerstone.spark.offsets import EARLIEST, LATEST
@@ -33,8 +34,10 @@ from ledgerstone.storage.filenames import (
     DirState,
     parse_partition_dir,
 )
-from ledgerstone.system import OsFilesystem
+from ledgerstone.system import ReadOnlyFilesystem
 from ledgerstone.types import INT64_MAX, TopicPartition
+
+logger = logging.getLogger(__name__)
 
 
 class DirectoryTask(InputPartition):
@@ -53,20 +56,27 @@ class LogDirReader(DataSourceReader):
                 raise ConfigError(f"{name}Timestamp", "", "directories are read by offset")
 
     def partitions(self) -> list[InputPartition]:
-        found = {}
+        found: dict[TopicPartition, Path] = {}
         for path in self.options.paths:
             for partition, directory in partition_dirs(Path(path)):
                 if _is_wanted(self.options.topics, partition):
-                    found[directory] = partition
+                    other = found.setdefault(partition, directory)
+                    if other != directory:
+                        # Replicas of two brokers: each record would come twice.
+                        reason = f"{partition} is in {other} and in {directory}; give one of them"
+                        raise ConfigError("path", ",".join(self.options.paths), reason)
         return [
             DirectoryTask(str(directory), self._range(directory, partition))
-            for directory, partition in sorted(found.items())
+            for partition, directory in sorted(found.items())
         ]
 
     def _range(self, directory: Path, partition: TopicPartition) -> OffsetRange:
-        start = _offset_in(self.options.starting, partition, EARLIEST, 0)
-        end = _offset_in(self.options.ending, partition, LATEST, INT64_MAX)
-        return OffsetRange(partition, max(start, _log_start(directory, partition)), end)
+        asked = _offset_in(self.options.starting, partition, EARLIEST)
+        end = _offset_in(self.options.ending, partition, LATEST)
+        start = max(_log_start(directory, partition), PartitionFiles(directory).start_offset)
+        if asked is not None and asked < start:
+            self._lose(f"{partition} is asked for from {asked} on, and the files begin at {start}")
+        return OffsetRange(partition, max(asked or 0, start), INT64_MAX if end is None else end)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         settle()
@@ -76,9 +86,17 @@ class LogDirReader(DataSourceReader):
         files = PartitionFiles(Path(partition.directory))
         end = files.end_offset(committed=rows.isolation is IsolationLevel.READ_COMMITTED)
         asked = partition.wanted
+        if end < asked.end_offset < INT64_MAX:
+            said = f"{asked.partition} is asked for up to {asked.end_offset}"
+            self._lose(f"{said}, and the files end at {end}")
         wanted = asked._replace(end_offset=min(asked.end_offset, end))
         if wanted.size > 0:
             yield from rows_of(files.windows_from, wanted, rows, Pruning(), self.shape)
+
+    def _lose(self, message: str) -> None:
+        if self.options.rows.fail_on_data_loss:
+            raise DataLoss(f"{message}; {HOW_TO_GO_ON}")
+        logger.warning("data loss: %s", message)
 
 
 _IN_A_LOG_DIR: Final = "a partition's directory, or one that holds such directories"
@@ -112,15 +130,15 @@ def _is_wanted(topics: Topics | None, partition: TopicPartition) -> bool:
     return partition.topic in (topics.subscribe or ())
 
 
-def _offset_in(position: Position, partition: TopicPartition, word: int, default: int) -> int:
+def _offset_in(position: Position, partition: TopicPartition, word: int) -> int | None:
+    """None where no number is given."""
     if position.offsets is None or position.offsets.get(partition, word) == word:
-        return default
+        return None
     return position.offsets[partition]
 
 
 def _log_start(directory: Path, partition: TopicPartition) -> int:
     """Records below it count as deleted, even if they are still in the files."""
     path = directory.parent / LOG_START_OFFSET_CHECKPOINT
-    if not os.access(path, os.R_OK | os.W_OK):
-        return 0
-    return OffsetCheckpoint(OsFilesystem(), str(path)).read().get(partition, 0)
+    # A backup is often mounted so that nobody can write to it.
+    return OffsetCheckpoint(ReadOnlyFilesystem(), str(path)).read().get(partition, 0)

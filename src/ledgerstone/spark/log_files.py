@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from ledgerstone.errors import StorageError
+from ledgerstone.errors import CorruptFile, StorageError
 from ledgerstone.records.batch import HEADER_SIZE, read_header
 from ledgerstone.records.kernels import scan
 from ledgerstone.spark.windows import FetchWindow
@@ -39,30 +39,47 @@ class PartitionFiles:
         self._bases = bases
         self._aborted = [entry for base in bases for entry in self._aborted_in(base)]
 
+    @property
+    def start_offset(self) -> int:
+        return self._bases[0] if self._bases else 0
+
     def end_offset(self, *, committed: bool) -> int:
-        """After the last batch, or where the first open transaction began."""
+        """After the last batch, or where the first open transaction began.
+
+        Raises CorruptFile where a segment before the last is torn: a crash tears only the end of a
+        log, and what is missing in its middle is lost."""
         end = 0
         opened: dict[int, int] = {}  # producer id: first offset of its open transaction
         for base in self._bases:
             file = self._open(base)
+            reached = 0
             try:
-                for _, header in scan_headers(file, 0, file.size()):
-                    end = header.next_offset
+                for position, header in scan_headers(file, 0, file.size()):
+                    end, reached = header.next_offset, position + header.size
                     if header.is_control:
                         opened.pop(header.producer_id, None)
                     elif header.is_transactional:
                         opened.setdefault(header.producer_id, header.base_offset)
+                if reached < file.size() and base != self._bases[-1]:
+                    name = self._directory / file_name(base, Kind.LOG)
+                    raise CorruptFile(str(name), reached, "a batch is cut off, and more follow")
             finally:
                 file.close()
         return min(opened.values(), default=end) if committed else end
 
     def windows_from(self, offset: int) -> Iterator[FetchWindow]:
+        """As fetches would bring them: each goes on where the one before ended, though compaction
+        may have left nothing there. Only what lies below the first file was deleted."""
+        reached = max(offset, self.start_offset)
         following = [*self._bases[1:], None]
         for base, after in zip(self._bases, following, strict=True):
             if after is None or after > offset:
-                yield from self._windows_of(base, offset)
+                for window, next_offset in self._windows_of(base, offset):
+                    yield window._replace(fetch_offset=reached)
+                    reached = next_offset
 
-    def _windows_of(self, base: int, offset: int) -> Iterator[FetchWindow]:
+    def _windows_of(self, base: int, offset: int) -> Iterator[tuple[FetchWindow, int]]:
+        """With the offset after each."""
         file = self._open(base)
         try:
             position, size, wanted = 0, file.size(), _WINDOW_BYTES
@@ -78,7 +95,8 @@ class PartitionFiles:
                 first, last = int(found.base_offset[0]), int(found.last_offset[-1])
                 if last >= offset:
                     whole = memoryview(data)[: found.consumed]
-                    yield FetchWindow(max(first, offset), whole, self._aborted_between(first, last))
+                    aborted = self._aborted_between(first, last)
+                    yield FetchWindow(first, whole, aborted), last + 1
         finally:
             file.close()
 

@@ -94,10 +94,17 @@ def outgoing_rows(
         topics=options.topic or topics,
         keys=null_spans(count) if keys is None else spans_of(keys),
         values=spans_of(batch.column(columns.value)),
-        partition=_numbers(column(columns.partition), count, _ANYWHERE),
+        partition=_partitions(column(columns.partition), count),
         timestamp_ms=_times(column(columns.timestamp), count, now_ms),
         headers=None if headers is None or headers.null_count == count else _headers(headers),
     )
+
+
+def _partitions(column: pa.Array | None, count: int) -> Int64s:
+    lowest = None if column is None else pc.min(column).as_py()
+    if lowest is not None and lowest < 0:
+        raise WriteFailed(f"a row asks for partition {lowest}")
+    return _numbers(column, count, _ANYWHERE)
 
 
 def _numbers(column: pa.Array | None, count: int, default: int) -> Int64s:

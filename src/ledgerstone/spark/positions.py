@@ -21,7 +21,8 @@ from ledgerstone.uuid_text import ZERO_UUID, uuid_to_text
 
 
 def partitions_of(client: Client, topics: Topics) -> list[TopicPartition]:
-    """Sorted. Raises for a named topic that does not exist; a pattern has no missing topics."""
+    """Sorted. Raises for a named topic that does not exist; a pattern has no missing topics, and
+    matches no internal ones."""
     if topics.assign is not None:
         known = {
             topic: client.topic(topic) for topic in dict.fromkeys(p.topic for p in topics.assign)
@@ -35,7 +36,9 @@ def partitions_of(client: Client, topics: Topics) -> list[TopicPartition]:
             pattern = re.compile(topics.pattern)
         except re.error as error:
             raise ConfigError("subscribePattern", topics.pattern, str(error)) from None
-        found = [info for info in client.all_topics() if pattern.fullmatch(info.name)]
+        # As in Spark's own connector: a query's commits alone would keep `.*` busy for ever.
+        others = [info for info in client.all_topics() if not info.is_internal]
+        found = [info for info in others if pattern.fullmatch(info.name)]
     else:
         found = [client.topic(name) for name in topics.subscribe or ()]
     return sorted(TopicPartition(info.name, n) for info in found for n in info.partitions)

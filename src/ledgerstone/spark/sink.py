@@ -25,7 +25,7 @@ from ledgerstone.client.transactions import ProducerTransactions
 from ledgerstone.client.txn_session import Prepared
 from ledgerstone.errors import ConfigError, LedgerstoneError
 from ledgerstone.spark.decision import WriteId
-from ledgerstone.spark.delivery import AtLeastOnce, Content, Delivery, NotedDelivery
+from ledgerstone.spark.delivery import AtLeastOnce, Delivery, NotedDelivery, WrittenRow
 from ledgerstone.spark.encoding import Int64s, partitions_by_key
 from ledgerstone.spark.errors import WriteFailed
 from ledgerstone.spark.outgoing import Outgoing, built_batches, outgoing_rows
@@ -240,7 +240,7 @@ class TaskWriter:
         self._transactions = transactions
         self._producer: BatchProducer | None = None
         self._delivery: Delivery = AtLeastOnce()
-        self._already: dict[str, Counter[Content]] = {}
+        self._already: dict[str, Counter[WrittenRow]] = {}
         self._partition_counts: dict[str, int] = {}
 
     def records(self) -> dict[TopicPartition, int]:
@@ -249,9 +249,10 @@ class TaskWriter:
 
     def write(self, rows: Outgoing) -> None:
         for topic, some in rows.by_topic():
-            left = self._without_known(topic, some)
-            numbers = self._partition_numbers(topic, left)
-            for round_ in built_batches(left, topic, numbers, self._options, self._started()):
+            already = self._known_of(topic)
+            numbers = self._partition_numbers(topic, some)
+            left, to = _without(already, some, numbers) if already else (some, numbers)
+            for round_ in built_batches(left, topic, to, self._options, self._started()):
                 self._started().send(round_)
 
     def _started(self) -> BatchProducer:
@@ -263,22 +264,12 @@ class TaskWriter:
                 self._delivery = NotedDelivery(self._client, self._task, producer_id)
         return self._producer
 
-    def _without_known(self, topic: str, rows: Outgoing) -> Outgoing:
+    def _known_of(self, topic: str) -> Counter[WrittenRow]:
         if topic not in self._already:
             self._started()
             self._already[topic] = self._delivery.begin(topic)
             self._partition_counts[topic] = len(self._client.topic(topic).partitions)
-        already = self._already[topic]
-        if not already:
-            return rows
-        left = []
-        for row in range(len(rows)):
-            content = (rows.keys.bytes_at(row), rows.values.bytes_at(row))
-            if already[content] > 0:
-                already[content] -= 1
-            else:
-                left.append(row)
-        return rows.take(np.array(left, np.int64))
+        return self._already[topic]
 
     def _partition_numbers(self, topic: str, rows: Outgoing) -> Int64s:
         count = self._partition_counts[topic]
@@ -290,3 +281,20 @@ class TaskWriter:
                 f"topic {topic} has {count} partitions, a row asks for {numbers.max()}"
             )
         return numbers
+
+
+def _without(
+    already: Counter[WrittenRow], rows: Outgoing, numbers: Int64s
+) -> tuple[Outgoing, Int64s]:
+    """The rows that are not there yet, and where they go. Rows may be equal but for the partition
+    that they name, or for their headers: each is looked for as it would be written."""
+    left = []
+    for row, number in enumerate(numbers.tolist()):
+        headers = () if rows.headers is None else tuple(rows.headers[row])
+        content = WrittenRow(number, rows.keys.bytes_at(row), rows.values.bytes_at(row), headers)
+        if already[content] > 0:
+            already[content] -= 1
+        else:
+            left.append(row)
+    chosen = np.array(left, np.int64)
+    return rows.take(chosen), numbers[chosen]

@@ -20,7 +20,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from ledgerstone.client.blocking import Client
-from ledgerstone.errors import LedgerstoneError
+from ledgerstone.errors import LedgerstoneError, UnknownTopicOrPartition
 from ledgerstone.spark.errors import HOW_TO_GO_ON, DataLoss, TopicRecreated, said_recreated
 from ledgerstone.spark.offsets import (
     EARLIEST,
@@ -178,7 +178,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ids = topic_ids_in(end)
         done = self._of_same_topics(start, ids)
         self._watch.check(client, done)
-        earliest = offsets_at(client, to_offsets, EARLIEST, isolation)
+        try:
+            earliest = offsets_at(client, to_offsets, EARLIEST, isolation)
+        except UnknownTopicOrPartition:
+            to_offsets = self._without_deleted(client, to_offsets)
+            earliest = offsets_at(client, to_offsets, EARLIEST, isolation)
         begin = {each: done.get(each, earliest[each]) for each in to_offsets}
         for each, offset in sorted(begin.items()):
             if offset < min(earliest[each], to_offsets[each]):
@@ -188,6 +192,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             to_offsets = {each: at for each, at in to_offsets.items() if each.topic != topic}
         ranges = plan(ranges_between(begin, to_offsets), self.options.splits)
         return [_task(part, ids) for part in packed(ranges, self.options.splits)]
+
+    def _without_deleted(self, client: Client, planned: Offsets) -> dict[TopicPartition, int]:
+        """A batch of the checkpoint may need topics that were deleted before it was read."""
+        known = {each.name: each.partitions for each in client.all_topics()}
+        gone = [each for each in sorted(planned) if each.partition not in known.get(each.topic, ())]
+        if gone:
+            self._lose(f"partitions {', '.join(map(str, gone))} are gone")
+        return {each: at for each, at in planned.items() if each not in gone}
 
     def _gone_since_planned(self, planned: TopicIds) -> list[str]:
         """Topics that a batch of the checkpoint needs but that no longer exist."""

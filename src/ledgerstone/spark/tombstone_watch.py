@@ -57,16 +57,21 @@ class TombstoneWatch:
     def _missed(
         self, client: Client, topic: str, positions: Offsets, *, is_first: bool
     ) -> list[Missed]:
-        removed = removed_below(client, topic)
-        if removed is not None:
-            missed = missed_by_offset(positions, removed, self._removed)
-            self._removed |= removed
-            return missed
-        if not is_first or self._group_id is None:
-            return []
+        removed = removed_below(client, topic) or {}
+        missed = missed_by_offset(positions, removed, self._removed)
+        self._removed |= removed
+        # No broker that has them told about these: its API is away, or it has none.
+        untold = {each: at for each, at in positions.items() if each not in removed}
+        if untold and is_first and self._group_id is not None:
+            missed += self._missed_by_time(client, topic, untold, self._group_id)
+        return missed
+
+    def _missed_by_time(
+        self, client: Client, topic: str, positions: Offsets, group_id: str
+    ) -> list[Missed]:
         try:
             retention_ms = tombstone_retention_ms(client, topic)
-            last_read_ms = published_at_ms(client, self._group_id)
+            last_read_ms = published_at_ms(client, group_id)
         except LedgerstoneError as error:
             logger.warning("topic=%s cannot tell whether deletes were missed: %s", topic, error)
             return []

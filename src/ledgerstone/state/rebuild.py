@@ -75,7 +75,7 @@ def resume(
     check_same_topic(snapshot.manifest, info.topic_id, client.session.cluster.cluster_id)
     bounds = _bounds(client, topic)
     check_reach(snapshot.manifest, bounds)
-    state = replace(loaded, created_ms=client.clock.now_ms(), because=None)
+    state = replace(loaded, created_ms=client.clock.now_ms())
     _read(client, state, bounds, seed, at, progress)
     check_no_delete_missed(client, snapshot.manifest, state)
     return state
@@ -146,8 +146,11 @@ def _read(
         received += len(fetched.records)
         if progress is not None:
             progress(Progress(fetched.partition, each.fold.next_offset, each.end_offset, received))
-    reasons: list[str] = []
-    for each, bound in zip(state.partitions, bounds, strict=True):
+    pairs = list(zip(state.partitions, bounds, strict=True))
+    # Keys that the snapshot lacks were written again since, but perhaps behind these ends.
+    is_past = any(each.end_offset < bound.end_offset(state.isolation) for each, bound in pairs)
+    reasons = [state.because] if state.because is not None and is_past else []
+    for each, bound in pairs:
         if each.fold.next_offset < each.end_offset:
             raise StateError(
                 f"{bound.partition} ended at offset {each.fold.next_offset} while it was read; "

@@ -12,7 +12,7 @@ import pytest
 from ledgerstone.cli import lazy, options
 from ledgerstone.cli.admin_http import AdminCallFailed
 from ledgerstone.cli.main import main
-from ledgerstone.client.cluster import Endpoint
+from ledgerstone.client.cluster import NO_NODE, Endpoint
 from ledgerstone.client.session import SessionConfig
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.alter_client_quotas import (
@@ -260,6 +260,15 @@ def test_time_can_be_given_in_several_ways(text: str, time_ms: int) -> None:
     assert options.parse_time(text, T) == time_ms
 
 
+@pytest.mark.parametrize("text", ["1969-12-31T23:59:59.999Z", "1960-01-01", "99999d"])
+def test_time_before_all_timestamps_is_wrong_usage(run: Run, text: str) -> None:
+    # To a broker, -1 is the end of the log, and -2 its start.
+    result = run("consume", "t", "--from", text)
+
+    assert result.exit_code == 2
+    assert "before 1970" in result.err
+
+
 # -- topics ---------------------------------------------------------------------------------------
 
 
@@ -379,6 +388,16 @@ def test_record_from_arguments(run: Run, cluster: FakeCluster) -> None:
 
     assert (result.exit_code, result.out) == (0, "t-1 offset=0\n")
     assert records_in(cluster) == [Record(0, T, b"abc", b"\x00\xff", (("a", b"b"),))]
+
+
+def test_header_may_come_several_times_and_need_not_be_text(run: Run, cluster: FakeCluster) -> None:
+    raw = b"raw=\xff".decode("utf-8", "surrogateescape")
+
+    result = run("produce", "t", "-v", "x", "-H", "trace=1", "-H", "trace=2", "-H", raw)
+
+    assert result.exit_code == 0
+    expected = (("trace", b"1"), ("trace", b"2"), ("raw", b"\xff"))
+    assert [record.headers for record in records_in(cluster)] == [expected]
 
 
 def test_tombstone_from_arguments(run: Run, cluster: FakeCluster) -> None:
@@ -519,6 +538,19 @@ def test_group_goes_on_behind_what_was_shown(run: Run, cluster: FakeCluster) -> 
     assert cluster.committed["g", P0] == 3
 
 
+def test_group_that_is_further_than_a_reader_may_be_keeps_its_place(
+    run: Run, cluster: FakeCluster
+) -> None:
+    place = TopicPartition("t", 0)
+    run("produce", "t", "-p", "0", "-v", "x")
+    cluster.committed["g", place] = 5  # by who reads open transactions, too
+
+    result = run("consume", "t", "-p", "0", "-g", "g")
+
+    assert (result.exit_code, result.out) == (0, "")
+    assert cluster.committed["g", place] == 5
+
+
 # -- groups ---------------------------------------------------------------------------------------
 
 
@@ -551,6 +583,26 @@ def test_lag_of_a_group_is_shown_per_partition(run: Run, cluster: FakeCluster) -
     (partition,) = result["partitions"]
     assert (partition["committed_offset"], partition["lag"]) == (1, 2)
     assert (partition["tombstone_margin_ms"], partition["missed_deletes"]) == (None, None)
+
+
+def test_group_is_shown_though_a_partition_has_no_leader_and_a_topic_is_gone(
+    run: Run, cluster: FakeCluster
+) -> None:
+    fill(cluster, P0, b"a", b"b", b"c")
+    cluster.logs[P1].leader_id = NO_NODE
+    gone = TopicPartition("gone", 0)
+    cluster.committed |= {("g", each): 1 for each in (P0, P1, gone)}
+    script_group(cluster)
+    cluster.once(DescribeConfigsRequest, DescribeConfigsResponse())
+
+    (result,) = run("groups", "describe", "g", "--json").objects
+
+    shown = {(each["topic"], each["partition"]): each for each in result["partitions"]}
+    assert shown[P0]["lag"] == 2
+    for place in (P1, gone):
+        unknown = [shown[place][name] for name in ("start_offset", "end_offset", "lag")]
+        assert (shown[place]["committed_offset"], unknown) == (1, [None] * 3)
+        assert shown[place]["missed"] is False
 
 
 @pytest.mark.parametrize(

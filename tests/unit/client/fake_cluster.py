@@ -103,7 +103,9 @@ class FakeCluster:
         self.offered = list(OFFERED)
         self._last_versions: dict[int, int] = {}
         self.logs: dict[TopicPartition, FakeLog] = {}
+        self.internal: list[str] = []  # topics
         self.committed: dict[tuple[str, TopicPartition], int] = {}
+        self.notes: dict[tuple[str, TopicPartition], str | None] = {}  # of what is committed
         self.requests: list[tuple[int, ApiMessage]] = []  # node id and what it was asked
         self.dialed: list[Endpoint] = []
         self.sleeps_ms: list[int] = []
@@ -223,7 +225,11 @@ class FakeCluster:
         ]
         code = ErrorCode.NONE if found else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return MetadataResponseTopic(
-            error_code=code, name=name, topic_id=topic_id_of(name), partitions=found
+            error_code=code,
+            name=name,
+            topic_id=topic_id_of(name),
+            is_internal=name in self.internal,
+            partitions=found,
         )
 
     def _coordinator(self, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
@@ -260,9 +266,14 @@ class FakeCluster:
         names = {topic_id_of(each.topic): each.topic for each in self.logs}
         response = FetchResponse()
         for topic in request.topics:
+            name = names.get(topic.topic_id)
             partitions = [
-                self._fetch_partition(
-                    self.logs[TopicPartition(names[topic.topic_id], p.partition)], p
+                self._fetch_partition(self.logs[TopicPartition(name, p.partition)], p)
+                if name is not None
+                else FetchPartitionResponse(
+                    partition_index=p.partition,
+                    error_code=ErrorCode.UNKNOWN_TOPIC_ID,
+                    high_watermark=-1,
                 )
                 for p in topic.partitions
             ]
@@ -318,6 +329,7 @@ class FakeCluster:
             for each in topic.partitions:
                 partition = TopicPartition(topic.name, each.partition_index)
                 self.committed[request.group_id, partition] = each.committed_offset
+                self.notes[request.group_id, partition] = each.committed_metadata
                 results.append(OffsetCommitResponsePartition(partition_index=each.partition_index))
             response.topics.append(OffsetCommitResponseTopic(name=topic.name, partitions=results))
         return response
@@ -329,7 +341,9 @@ class FakeCluster:
             if group_id == group.group_id:
                 found.setdefault(partition.topic, []).append(
                     OffsetFetchGroupPartition(
-                        partition_index=partition.partition, committed_offset=offset
+                        partition_index=partition.partition,
+                        committed_offset=offset,
+                        metadata=self.notes.get((group_id, partition)),
                     )
                 )
         topics = [OffsetFetchResponseGroupTopic(name=n, partitions=p) for n, p in found.items()]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ledgerstone.client.cluster import KnownCluster
+from ledgerstone.client.cluster import NO_NODE, KnownCluster
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ZERO_UUID
 from ledgerstone.protocol.messages.metadata import (
@@ -66,3 +66,20 @@ def test_topic_without_an_id_begins_anew_once_a_broker_did_not_know_it() -> None
     cluster = after(told(2, 5, topic_id=ZERO_UUID), gone, told(1, 0, topic_id=ZERO_UUID))
 
     assert (cluster.leader_of(P0), cluster.leader_epoch_of(P0)) == (1, 0)
+
+
+def test_topic_that_is_to_be_looked_up_again_keeps_its_id_and_epoch() -> None:
+    cluster = after(told(2, 5))
+
+    cluster.forget("t")
+
+    assert cluster.leader_of(P0) == NO_NODE
+    assert (cluster.topic_id("t"), cluster.name_of("", ID)) == (ID, "t")
+    assert cluster.leader_epoch_of(P0) == 5
+
+
+def test_id_of_a_topic_that_was_created_again_means_nothing() -> None:
+    cluster = after(told(2, 5), told(1, 0, topic_id=OTHER_ID))
+
+    assert (cluster.topic_id("t"), cluster.name_of("", OTHER_ID)) == (OTHER_ID, "t")
+    assert cluster.name_of("", ID) is None

@@ -112,6 +112,23 @@ def test_reader_goes_on_after_a_batch_and_not_after_its_last_record() -> None:
     assert values_read(cluster) == [b"a", b"b"]
 
 
+def test_leader_that_is_gone_does_not_keep_others_from_answering() -> None:
+    cluster = FakeCluster((1, 2))
+    cluster.topic("t", [1, 2])
+    places = [TopicPartition("t", number) for number in range(2)]
+    for each in places:
+        cluster.logs[each].append(batch(b"a"))
+
+    with cluster.client() as client:
+        fetcher = Fetcher(client)
+        fetcher.fetch(dict.fromkeys(places, 0))
+        cluster.down.append(cluster.nodes[1])
+        cluster.logs[places[0]].leader_id = 2
+        found = fetcher.fetch(dict.fromkeys(places, 0))
+
+    assert [each.next_offset for each in found] == [1, 1]
+
+
 def test_range_is_read_to_its_end_and_no_further() -> None:
     cluster = cluster_with(batch(b"a"), batch(b"b"), batch(b"c"))
 
@@ -129,6 +146,18 @@ def test_range_beyond_the_end_stops_at_the_end() -> None:
         found = list(Fetcher(client).read_range(P0, 0, 100))
 
     assert [each.high_watermark for each in found] == [1]
+
+
+def test_range_goes_on_after_an_election_before_its_leader_knows_what_is_committed() -> None:
+    cluster = cluster_with(batch(b"a"))
+    behind = answer_of(b"")
+    behind.responses[0].partitions[0].high_watermark = 0
+    cluster.once(FetchRequest, behind)
+
+    with cluster.client() as client:
+        found = list(Fetcher(client).read_range(P0, 0, 1))
+
+    assert [each.next_offset for each in found] == [1]
 
 
 def test_range_waits_where_more_is_there_but_did_not_come() -> None:

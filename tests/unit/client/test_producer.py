@@ -2,11 +2,17 @@
 
 import pytest
 
+from ledgerstone.client.errors import CallTimedOut
 from ledgerstone.client.partitioner import partition_of
 from ledgerstone.client.producer import NewRecord, Placed, Producer, ProducerConfig
+from ledgerstone.client.session import SessionConfig
 from ledgerstone.errors import ConfigError, InvalidRecord
 from ledgerstone.protocol.error_codes import ErrorCode
-from ledgerstone.protocol.messages.init_producer_id import InitProducerIdRequest
+from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
 from ledgerstone.protocol.messages.produce import (
     ProducePartitionResponse,
     ProduceRecordError,
@@ -216,3 +222,32 @@ def test_idempotence_without_all_acks_is_refused() -> None:
 
     with cluster.client() as client, pytest.raises(ConfigError, match="acks=1"):
         Producer(client, ProducerConfig(idempotent=True, acks=1))
+
+
+def test_idempotent_producer_takes_a_new_id_after_a_send_that_no_broker_answered() -> None:
+    cluster = cluster_of(1)
+    config = SessionConfig(call_timeout_ms=2_000)
+    log = cluster.logs[P0]
+
+    def written_and_gone(request: ApiMessage) -> Exception:
+        assert isinstance(request, ProduceRequest)
+        records = request.topic_data[0].partition_data[0].records
+        assert isinstance(records, memoryview)
+        log.append(records)
+        cluster.down.append(cluster.nodes[1])
+        return ConnectionResetError(104, "Connection reset by peer")
+
+    with cluster.client(config) as client:
+        producer = Producer(client, ProducerConfig(idempotent=True))
+        cluster.once(ProduceRequest, written_and_gone)
+        with pytest.raises(CallTimedOut):
+            producer.send([NewRecord("t", b"k", b"first")])
+        cluster.down.clear()
+        cluster.once(
+            InitProducerIdRequest, InitProducerIdResponse(producer_id=4001, producer_epoch=0)
+        )
+        producer.send([NewRecord("t", b"k", b"second")])
+
+    # With the numbers of the first, a leader would take the second for the first.
+    headers = [read_header(each) for each in log.batches]
+    assert [(each.producer_id, each.base_sequence) for each in headers] == [(4000, 0), (4001, 0)]

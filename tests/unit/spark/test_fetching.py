@@ -5,14 +5,27 @@ from collections.abc import Iterator
 import pytest
 
 from ledgerstone.client.fetcher import Fetched
-from ledgerstone.protocol.messages.fetch import FetchRequest
+from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.messages.fetch import (
+    FetchPartitionResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchTopicResponse,
+)
+from ledgerstone.protocol.messages.list_offsets import (
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsResponsePartition,
+    ListOffsetsResponseTopic,
+)
 from ledgerstone.records.builder import build_batch
 from ledgerstone.spark import fetching
+from ledgerstone.spark.errors import DataLoss
 from ledgerstone.spark.fetching import FIRST_BYTES, windows
 from ledgerstone.spark.planning import OffsetRange
 from ledgerstone.spark.read_options import RowOptions
 from ledgerstone.types import TopicPartition
-from tests.unit.client.fake_cluster import FakeCluster
+from tests.unit.client.fake_cluster import FakeCluster, topic_id_of
 
 P0 = TopicPartition("t", 0)
 MOST_BYTES = 8 << 20
@@ -79,3 +92,42 @@ def test_a_range_that_comes_with_one_answer_starts_no_thread(
     assert [each.next_offset for each in read(cluster_with(2, value_bytes=9), 1)] == [1]
     with pytest.raises(AssertionError, match="a thread"):
         read(cluster_with(2, value_bytes=9), 2)
+
+
+def of_a_new_leader(high_watermark: int) -> FetchResponse:
+    """It has the records, but its followers have not told yet how far they are."""
+    partition = FetchPartitionResponse(
+        partition_index=0,
+        high_watermark=high_watermark,
+        last_stable_offset=high_watermark,
+        log_start_offset=0,
+        records=b"",
+    )
+    topic = FetchTopicResponse(topic_id=topic_id_of("t"), partitions=[partition])
+    return FetchResponse(responses=[topic])
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_new_leader_that_does_not_know_yet_what_is_committed_has_lost_nothing(
+    fails: bool,
+) -> None:
+    cluster = cluster_with(3, value_bytes=9)
+    cluster.once(FetchRequest, of_a_new_leader(0))
+    unsettled = ListOffsetsResponsePartition(error_code=ErrorCode.OFFSET_NOT_AVAILABLE)
+    cluster.once(
+        ListOffsetsRequest,
+        ListOffsetsResponse(topics=[ListOffsetsResponseTopic("t", [unsettled])]),
+    )
+
+    with cluster.client() as client:
+        rows = RowOptions(fail_on_data_loss=fails)
+        found = list(windows(client, OffsetRange(P0, 0, 3), rows, fetch_bytes=MOST_BYTES))
+
+    assert [each.next_offset for each in found] == [1, 2, 3]
+
+
+def test_a_log_that_ends_below_the_range_has_lost_the_rest() -> None:
+    cluster = cluster_with(3, value_bytes=9)
+
+    with pytest.raises(DataLoss, match="ends at 3, read up to 3"):
+        read(cluster, 5)

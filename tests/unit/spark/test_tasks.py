@@ -9,7 +9,7 @@ from ledgerstone.spark.errors import DataLoss
 from ledgerstone.spark.filters import Pruning
 from ledgerstone.spark.planning import OffsetRange
 from ledgerstone.spark.range_task import RangeTask, SharedTask
-from ledgerstone.spark.read_options import Connection, RowOptions, Rows
+from ledgerstone.spark.read_options import Connection, FoldMode, RowOptions, Rows
 from ledgerstone.spark.schema import projection, schema_of
 from ledgerstone.spark.worker import kept_client
 from ledgerstone.types import TopicPartition
@@ -76,3 +76,26 @@ def test_a_shared_task_reads_its_ranges_one_after_the_other(cluster: FakeCluster
     batches = tasks.read_range(SharedTask(parts), CONNECTION, RowOptions(), Pruning(), SHAPE)
 
     assert [offset for each in batches for offset in each["offset"].to_pylist()] == [2, 0]
+
+
+def test_offsets_below_the_log_start_are_deleted_also_where_all_of_a_range_is(
+    cluster: FakeCluster,
+) -> None:
+    cluster.logs[P0].start_offset = 3
+    rows = RowOptions(rows=Rows.GAPS, fail_on_data_loss=False)
+    shape = projection(schema_of(Rows.GAPS, include_headers=False), Rows.GAPS)
+    task = RangeTask(OffsetRange(P0, 0, 2))
+
+    (found,) = tasks.read_range(task, CONNECTION, rows, Pruning(), shape)
+
+    (gap,) = found.to_pylist()
+    assert (gap["startOffset"], gap["endOffset"], gap["reason"]) == (0, 2, "deleted")
+
+
+@pytest.mark.parametrize("fold", list(FoldMode))
+def test_range_below_the_log_start_has_no_rows(cluster: FakeCluster, fold: FoldMode) -> None:
+    cluster.logs[P0].start_offset = 3
+    rows = RowOptions(fail_on_data_loss=False, fold=fold)
+    task = RangeTask(OffsetRange(P0, 0, 2))
+
+    assert list(tasks.read_range(task, CONNECTION, rows, Pruning(), SHAPE)) == []

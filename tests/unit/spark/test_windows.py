@@ -22,9 +22,10 @@ from ledgerstone.client.isolation_level import IsolationLevel
 from ledgerstone.records.batch import Codec
 from ledgerstone.records.builder import build_batch
 from ledgerstone.records.control import end_txn_marker
+from ledgerstone.spark import gaps as gaps_module
 from ledgerstone.spark import windows as windows_module
 from ledgerstone.spark.filters import Pruning, pruning_of
-from ledgerstone.spark.gaps import Gap, GapReason, gaps_in
+from ledgerstone.spark.gaps import Gap, GapReason, gap_batches, gaps_in
 from ledgerstone.spark.planning import OffsetRange
 from ledgerstone.spark.read_options import (
     FoldMode,
@@ -285,6 +286,25 @@ def test_gaps_are_explained() -> None:
         Gap(7, 8, GapReason.COMPACTED),
         Gap(9, 13, GapReason.COMPACTED),
     ]
+
+
+def test_gaps_are_handed_on_while_the_log_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gaps_module, "MAX_ROWS", 2)
+    taken = []
+
+    def each_with_a_gap_before_it() -> Iterator[FetchWindow]:
+        for offset in range(1, 11, 2):
+            taken.append(offset)
+            yield FetchWindow(offset - 1, batch_of([(offset, b"a", b"1")]), ())
+
+    shape = projection(schema_of(Rows.GAPS, include_headers=False), Rows.GAPS)
+    windows, wanted = each_with_a_gap_before_it(), OffsetRange(_T, 0, 10)
+    batches = gap_batches(windows, wanted, RowOptions(), shape)
+
+    first = next(batches)
+
+    assert (first.num_rows, len(taken)) == (2, 3)
+    assert [each.num_rows for each in batches] == [2, 1]
 
 
 def test_what_lies_below_the_start_of_the_log_is_deleted() -> None:

@@ -267,6 +267,26 @@ def test_past_of_a_compacted_log_may_be_incomplete() -> None:
     assert now.because is None
 
 
+def test_later_past_from_a_snapshot_that_may_lack_keys_may_lack_them_too() -> None:
+    model = model_of(
+        Written(records=((b"a", b"1"), (b"b", b"2")), thinned=(0,)),
+        put((b"c", b"3")),
+        put((b"a", b"4")),
+    )
+    cluster, disk = cluster_with(model), new_disk()
+
+    with cluster.client() as client:
+        snapshot = save(disk, client, rebuild(client, "t", at=AtOffset(2)), None)
+        later = resume(client, snapshot, at=AtOffset(3))
+        from_later = resume(client, save(disk, client, later, snapshot), at=AtOffset(3))
+        now = resume(client, snapshot)
+
+    assert later.lookup(b"a") == {}  # it was 1 then
+    assert later.because == from_later.because == snapshot.manifest.because
+    assert later.because is not None
+    assert now.because is None
+
+
 def test_past_of_a_log_without_its_beginning_may_be_incomplete() -> None:
     model = model_of(put((b"a", b"1"), gap=5), put((b"b", b"2")))
     cluster = cluster_with(model)
