@@ -5,6 +5,7 @@ import errno
 import pytest
 
 from ledgerstone.errors import LogStorageError, OffsetOutOfRange
+from ledgerstone.records.batch import BATCH_LENGTH_AT
 from ledgerstone.records.builder import build_batch
 from ledgerstone.sim.filesystem import SimFilesystem
 from ledgerstone.storage.filenames import DELETED
@@ -431,3 +432,31 @@ def test_largest_timestamp_may_lie_at_the_log_start_inside_a_batch() -> None:
     log.raise_log_start_offset(1)
 
     assert offset_of_max_timestamp(log) == (T0 + 80, 1)
+
+
+# -- damage ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reaches", [1 << 12, 1 << 30])
+def test_batch_whose_length_reaches_too_far_is_damage_when_it_is_first_read(reaches: int) -> None:
+    world = World()
+    config = LogConfig(index_interval_bytes=0)
+    log = world.open(config)
+    append_ones(log, 10)
+    log.close()
+    flip_length(world, 3 * ONE_BYTES, reaches)
+
+    log = world.open(config, clean=True, recovery_point=10)
+    found = read(log, 0, max_bytes=1 << 20)
+
+    assert offsets(records_in(found.slice)) == [0, 1, 2]
+    assert log.damage is not None
+    assert [(each.position, each.size_bytes) for each in log.damage] == [(3 * ONE_BYTES, ONE_BYTES)]
+    assert offsets(records_in(read(log, 4, max_bytes=1 << 20).slice)) == [4, 5, 6, 7, 8, 9]
+
+
+def flip_length(world: World, position: int, bits: int) -> None:
+    assert world.fs is not None
+    file = world.fs.open(f"{world.directory}/00000000000000000000.log")
+    length = int.from_bytes(file.pread(4, position + BATCH_LENGTH_AT), "big")
+    file.pwrite((length ^ bits).to_bytes(4, "big"), position + BATCH_LENGTH_AT)
