@@ -17,6 +17,13 @@ from ledgerstone.protocol.messages.describe_quorum import (
     DescribeQuorumRequestTopic,
     DescribeQuorumResponse,
 )
+from ledgerstone.protocol.messages.fetch_snapshot import (
+    FetchSnapshotRequest,
+    FetchSnapshotRequestPartition,
+    FetchSnapshotRequestTopic,
+    FetchSnapshotResponse,
+    FetchSnapshotSnapshotId,
+)
 from ledgerstone.protocol.messages.remove_raft_voter import (
     RemoveRaftVoterRequest,
     RemoveRaftVoterResponse,
@@ -330,6 +337,36 @@ def test_wiped_observer_fetches_a_snapshot() -> None:
     observer.start()
     net.run_until(lambda: len(observer.machine.names) == 60)
     assert observer.machine.loads == [observer.raft.snapshots.ids()[-1]]
+
+
+def test_request_for_a_negative_part_of_a_snapshot_ends_no_process() -> None:
+    net = three(metadata_log_max_record_bytes_between_snapshots="1000")
+    leader = elected(net)
+    for n in range(30):
+        leader.write(f"topic-{n:03d}")
+        net.run(50)
+    newest = leader.raft.snapshots.ids()[-1]
+    answers: list[FetchSnapshotResponse] = []
+    request = FetchSnapshotRequest(
+        replica_id=9,
+        max_bytes=-1,
+        topics=[
+            FetchSnapshotRequestTopic(
+                name="__cluster_metadata",
+                partitions=[
+                    FetchSnapshotRequestPartition(
+                        current_leader_epoch=leader.raft.epoch,
+                        snapshot_id=FetchSnapshotSnapshotId(newest.offset, newest.epoch),
+                        position=0,
+                    )
+                ],
+            )
+        ],
+    )
+    leader.raft.ask(request, answers.append)  # type: ignore[arg-type]
+    assert answers[0].topics[0].partitions[0].error_code == ErrorCode.INVALID_REQUEST
+    assert leader.halts == []
+    assert net.leader is leader
 
 
 def test_graceful_stop_hands_the_leadership_over_at_once() -> None:
