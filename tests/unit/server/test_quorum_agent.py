@@ -1,6 +1,7 @@
 """The metadata quorum at work: real messages, simulated disks, a virtual clock."""
 
 import errno
+from collections.abc import Iterable
 
 import pytest
 
@@ -30,6 +31,8 @@ from ledgerstone.protocol.messages.remove_raft_voter import (
 )
 from ledgerstone.raft.roles import Follower
 from ledgerstone.raft.voters import VoterSet
+from ledgerstone.server.effects import Effect, WriteSnapshot
+from ledgerstone.server.results import Failed
 from tests.kit.quorum_agents import (
     CLUSTER_ID,
     Net,
@@ -176,6 +179,54 @@ def test_snapshot_is_written_after_an_hour_if_there_is_anything_new() -> None:
     assert [each.offset for each in node.raft.snapshots.ids()] == [node.raft.end_offset]
     net.run(3 * 3_600_000)
     assert len(node.raft.snapshots.ids()) == 1
+
+
+class Held:
+    """Keeps effects instead of performing them."""
+
+    def __init__(self) -> None:
+        self.effects: list[Effect] = []
+
+    def act(self, effects: Iterable[Effect]) -> None:
+        self.effects += effects
+
+
+def snapshot_due() -> tuple[Net, Node, WriteSnapshot]:
+    """An hour after the first record; nothing is written yet."""
+    net = Net()
+    node = net.add(1, static_settings(1, [1]))
+    node.start()
+    node.write("a")
+    net.settle()
+    net.clock.advance(ms=3_600_000)
+    held = node.raft.turn = Held()
+    node.raft.tick()
+    node.raft.turn = node
+    (effect,) = held.effects
+    assert isinstance(effect, WriteSnapshot)
+    return net, node, effect
+
+
+def test_snapshot_is_written_of_what_came_while_the_one_before_was_written() -> None:
+    net, node, effect = snapshot_due()
+    node.write("b")
+    net.settle()
+
+    node.act([effect])
+    net.run(3_600_000 + 60_000)
+
+    assert [each.offset for each in node.raft.snapshots.ids()][-1] == node.raft.end_offset
+
+
+def test_snapshot_that_was_not_written_is_tried_again_after_a_minute() -> None:
+    net, node, effect = snapshot_due()
+
+    node.act(node.raft.completed(effect, Failed(OSError("no room"))))
+    net.run(59_000)
+    assert node.raft.snapshots.ids() == ()
+    net.run(2_000)
+
+    assert [each.offset for each in node.raft.snapshots.ids()] == [node.raft.end_offset]
 
 
 def test_no_snapshot_inside_a_metadata_transaction() -> None:

@@ -239,7 +239,10 @@ class QuorumAgent:
             case FreezeSnapshot():
                 self._frozen(effect, failure)
             case WriteSnapshot():
-                self._consumer.own_snapshots.ended(effect.work, failure, self.log, self.snapshots)
+                now_ms = self._clock.monotonic_ms()
+                self._consumer.own_snapshots.ended(
+                    effect.work, failure, self.log, self.snapshots, now_ms
+                )
             case _:
                 raise AssertionError(f"the quorum asked for no {type(effect).__name__}")
         return self._take_effects()
