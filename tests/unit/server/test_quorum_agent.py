@@ -465,6 +465,19 @@ def dynamic(*ids: int) -> Net:
     return net
 
 
+def test_damaged_voters_of_a_format_stop_the_start() -> None:
+    net = Net()
+    node = net.add(1, dynamic_settings(1, (1, 2, 3)))
+    others = [net.add(each, dynamic_settings(each, (1, 2, 3))) for each in (2, 3)]
+    format_with([node], VoterSet(voter_of(each) for each in [node, *others]))
+    file = node.fs.open("/data/__cluster_metadata-0/00000000000000000000-0000000000.checkpoint")
+    content = file.pread(file.size(), 0)
+    file.pwrite(b"host7", content.index(b"host2"))
+
+    with pytest.raises(StorageError, match="crc"):
+        node.start()
+
+
 def add_voter(net: Net, leader: Node, newcomer: Node) -> int:
     answers: list[AddRaftVoterResponse] = []
     voter = newcomer.raft.node.quorum.identity.voter
