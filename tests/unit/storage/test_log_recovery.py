@@ -12,7 +12,8 @@ from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.log_loader import OpenLog, open_log
 from ledgerstone.storage.log_recovery import Recovery
-from tests.kit.logs import T0, TP, World, all_records, offsets
+from ledgerstone.types import INT64_MAX
+from tests.kit.logs import T0, TP, World, all_records, batch, offsets
 from tests.kit.scenario import (
     ONE_BYTES,
     append,
@@ -103,6 +104,22 @@ def test_torn_last_batch_is_cut_off(size: int) -> None:
     assert log.log_end_offset == 2
     assert recovery.bytes_truncated == size
     assert len(content_of(world, "00000000000000000000.log")) == 2 * ONE_BYTES
+
+
+@pytest.mark.parametrize("last_offset", [INT64_MAX - 1, INT64_MAX - 2**31 + 2])
+def test_garbage_is_cut_off_near_the_last_offset_that_there_is(last_offset: int) -> None:
+    world = World()
+    world.open()
+    name = f"{last_offset:020d}.log"
+    disk(world).unlink(join(world.directory, "00000000000000000000.log"))
+    disk(world).open(join(world.directory, name), create=True)
+    data = batch(("key", "value"), base_offset=last_offset)
+    put(disk(world), join(world.directory, name), bytes(data) + bytes(200), 0)
+
+    log, recovery = reopen(world)
+
+    assert log.log_end_offset == last_offset + 1
+    assert recovery.bytes_truncated == 200
 
 
 # -- which segments -------------------------------------------------------------------------------
