@@ -74,6 +74,21 @@ class Downloads:
             self._quorum.snapshots.drop_part()
             role.download = None
 
+    def on_refused(self, snapshot_id: OffsetAndEpoch) -> None:
+        """The log stays as it is. Asked for again: the leader may have another one by then."""
+        quorum = self._quorum
+        role = quorum.role
+        if (
+            isinstance(role, Follower)
+            and role.download is not None
+            and role.download.snapshot_id == snapshot_id
+        ):
+            quorum.snapshots.drop_part()
+            role.download = None
+            # Less than the fetch timeout, or the leader would pass for silent.
+            delay_ms = quorum.settings.fetch_timeout_ms // 2
+            quorum.peers.back_off(role.leader.id, quorum.now.monotonic_ms, delay_ms)
+
     def on_fetched(self, snapshot_id: OffsetAndEpoch) -> None:
         """It is durable. Crash here: the next start finds it beyond the log's end and does this."""
         quorum = self._quorum

@@ -390,6 +390,29 @@ def test_wiped_observer_fetches_a_snapshot() -> None:
     assert observer.machine.loads == [observer.raft.snapshots.ids()[-1]]
 
 
+def test_fetched_snapshot_that_is_damaged_leaves_the_log_as_it_is() -> None:
+    net = three(metadata_log_max_record_bytes_between_snapshots="1500")
+    leader = elected(net)
+    while not leader.raft.snapshots.ids():
+        leader.write(f"topic-{len(leader.machine.names):03d}")
+        net.run(20)
+    damaged = leader.raft.snapshots.ids()[-1]
+    path = leader.raft.snapshots.path_of(damaged)
+    file = leader.fs.open(path)
+    middle = file.size() // 2
+    file.pwrite(bytes([file.pread(1, middle)[0] ^ 0xFF]), middle)
+    observer = net.add(9, static_settings(9, (1, 2, 3)))
+    observer.start()
+    net.run(10_000)
+    assert observer.halts == []
+    assert observer.raft.snapshots.ids() == ()
+    assert observer.raft.leader_id == leader.id
+    while leader.raft.snapshots.ids()[-1] == damaged:
+        leader.write(f"topic-{len(leader.machine.names):03d}")
+        net.run(20)
+    net.run_until(lambda: observer.machine.names == leader.machine.names)
+
+
 def test_request_for_a_negative_part_of_a_snapshot_ends_no_process() -> None:
     net = three(metadata_log_max_record_bytes_between_snapshots="1000")
     leader = elected(net)
