@@ -11,6 +11,7 @@ from ledgerstone.sim.dice import SeededDice
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.log_loader import OpenLog, open_log
+from ledgerstone.storage.log_reader import offset_for_timestamp
 from ledgerstone.storage.log_recovery import Recovery
 from ledgerstone.types import INT64_MAX
 from tests.kit.logs import T0, TP, World, all_records, batch, offsets
@@ -120,6 +121,21 @@ def test_garbage_is_cut_off_near_the_last_offset_that_there_is(last_offset: int)
 
     assert log.log_end_offset == last_offset + 1
     assert recovery.bytes_truncated == 200
+
+
+def test_time_index_that_lost_its_end_is_rebuilt_below_the_recovery_point() -> None:
+    world = World()
+    log = world.open(SMALL)
+    for n in range(7):
+        append(log, timestamp=T0 + n)
+    log.flush()
+    path = join(world.directory, "00000000000000000000.timeindex")
+    entry_bytes = disk(world).size_of(path) // 4
+    disk(world).open(path).truncate(2 * entry_bytes)
+
+    log, _ = reopen(world, recovery_point=7)
+
+    assert [offset_for_timestamp(log, T0 + n) for n in range(7)] == [(T0 + n, n) for n in range(7)]
 
 
 # -- which segments -------------------------------------------------------------------------------
