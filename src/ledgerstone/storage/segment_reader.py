@@ -134,7 +134,8 @@ class SegmentReader(SegmentFiles):
 
     def _check_time_entry(self, timestamp: int, offset: int) -> None:
         """Retention relies on it: a wrong entry would delete young records."""
-        if timestamp < 0:
+        if timestamp < 0 and offset == self.base_offset:
+            # There is no entry. One of a time before 1970 is never made.
             return
         try:
             position = self._indexed_position(offset)

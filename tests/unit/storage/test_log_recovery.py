@@ -1,6 +1,7 @@
 """After an unclean stop: what is checked, what is cut off, what is rebuilt."""
 
 import errno
+from struct import Struct
 
 import pytest
 
@@ -134,6 +135,22 @@ def test_time_index_that_lost_its_end_is_rebuilt_below_the_recovery_point() -> N
     disk(world).open(path).truncate(2 * entry_bytes)
 
     log, _ = reopen(world, recovery_point=7)
+
+    assert [offset_for_timestamp(log, T0 + n) for n in range(7)] == [(T0 + n, n) for n in range(7)]
+
+
+@pytest.mark.parametrize("entry", [0, 1, 2])
+def test_time_index_with_an_entry_before_1970_is_rebuilt(entry: int) -> None:
+    world = World()
+    log = world.open(SMALL)
+    for n in range(7):
+        append(log, timestamp=T0 + n)
+    log.close()
+    # It leads behind what is looked for.
+    damage = Struct(">qi").pack(-(2**62), 4)
+    put(disk(world), join(world.directory, "00000000000000000000.timeindex"), damage, 12 * entry)
+
+    log, _ = reopen(world, recovery_point=7, clean=True)
 
     assert [offset_for_timestamp(log, T0 + n) for n in range(7)] == [(T0 + n, n) for n in range(7)]
 
