@@ -1,7 +1,9 @@
 """The metadata quorum at work: real messages, simulated disks, a virtual clock."""
 
 import errno
+import itertools
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -411,6 +413,31 @@ def test_fetched_snapshot_that_is_damaged_leaves_the_log_as_it_is() -> None:
         leader.write(f"topic-{len(leader.machine.names):03d}")
         net.run(20)
     net.run_until(lambda: observer.machine.names == leader.machine.names)
+
+
+def test_snapshot_that_is_shorter_than_the_leader_says_is_not_asked_for_without_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    net = three(metadata_log_max_record_bytes_between_snapshots="1500")
+    leader = elected(net)
+    while not leader.raft.snapshots.ids():
+        leader.write(f"topic-{len(leader.machine.names):03d}")
+        net.run(20)
+    path = leader.raft.snapshots.path_of(leader.raft.snapshots.ids()[-1])
+    leader.fs.open(path).truncate(100)
+    observer = net.add(9, static_settings(9, (1, 2, 3)))
+    asked = itertools.count()
+    read = leader.raft.snapshots.read
+
+    def counted(*at: Any) -> bytes:
+        assert next(asked) < 50
+        return read(*at)
+
+    monkeypatch.setattr(leader.raft.snapshots, "read", counted)
+    observer.start()
+    net.run(10_000)
+    assert 4 < next(asked) < 50
+    assert observer.halts == leader.halts == []
 
 
 def test_request_for_a_negative_part_of_a_snapshot_ends_no_process() -> None:
