@@ -59,6 +59,10 @@ class Downloads:
         download = role.download
         if answer.error is not ErrorCode.NONE or answer.snapshot_id != download.snapshot_id:
             self._give_up(role)
+        elif not answer.chunk and download.position < answer.size:
+            # The leader's file is shorter than it was. Asked at once, it says the same for ever.
+            self._give_up(role)
+            self._wait_for_leader(role)
         elif answer.position == download.position and not download.is_complete:
             quorum.snapshots.write_part(download.snapshot_id, download.position, answer.chunk)
             download.position += len(answer.chunk)
@@ -73,6 +77,25 @@ class Downloads:
         if role.download is not None and not role.download.is_complete:
             self._quorum.snapshots.drop_part()
             role.download = None
+
+    def on_refused(self, snapshot_id: OffsetAndEpoch) -> None:
+        """The log stays as it is. Asked for again: the leader may have another one by then."""
+        quorum = self._quorum
+        role = quorum.role
+        if (
+            isinstance(role, Follower)
+            and role.download is not None
+            and role.download.snapshot_id == snapshot_id
+        ):
+            quorum.snapshots.drop_part()
+            role.download = None
+            self._wait_for_leader(role)
+
+    def _wait_for_leader(self, role: Follower) -> None:
+        """For less than the fetch timeout, or the leader would pass for silent."""
+        quorum = self._quorum
+        delay_ms = quorum.settings.fetch_timeout_ms // 2
+        quorum.peers.back_off(role.leader.id, quorum.now.monotonic_ms, delay_ms)
 
     def on_fetched(self, snapshot_id: OffsetAndEpoch) -> None:
         """It is durable. Crash here: the next start finds it beyond the log's end and does this."""

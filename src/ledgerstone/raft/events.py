@@ -53,6 +53,12 @@ class SnapshotFetched(NamedTuple):
     snapshot_id: OffsetAndEpoch
 
 
+class SnapshotRefused(NamedTuple):
+    """What was fetched is no whole snapshot."""
+
+    snapshot_id: OffsetAndEpoch
+
+
 class Applied(NamedTuple):
     """The state machine has consumed everything below this offset."""
 
@@ -71,7 +77,17 @@ class Stop:
     __slots__ = ()
 
 
-Event = Asked | Answered | Failed | LogSynced | SnapshotFetched | Applied | Resign | Stop
+Event = (
+    Asked
+    | Answered
+    | Failed
+    | LogSynced
+    | SnapshotFetched
+    | SnapshotRefused
+    | Applied
+    | Resign
+    | Stop
+)
 
 
 # -- out ------------------------------------------------------------------------------------------
@@ -113,6 +129,7 @@ class Ready(NamedTuple):
     # 3. Off the loop; report LogSynced. The next one comes after the report.
     sync: LogSync | None
     # 4. Off the loop: sync the fetched part, rename it, sync the directory; report SnapshotFetched.
+    #    One that is not whole: report SnapshotRefused.
     freeze: OffsetAndEpoch | None
     # 5. The state machine starts over from this snapshot.
     load: OffsetAndEpoch | None

@@ -23,6 +23,7 @@ from ledgerstone.raft.events import (
     Resign,
     SnapshotFetched,
     SnapshotPlan,
+    SnapshotRefused,
     Stop,
 )
 from ledgerstone.raft.following import Following
@@ -117,6 +118,8 @@ class RaftNode:
                     self._serving.advance(self.quorum.role)
             case SnapshotFetched():
                 self._downloads.on_fetched(event.snapshot_id)
+            case SnapshotRefused():
+                self._downloads.on_refused(event.snapshot_id)
             case Applied():
                 self.quorum.applied_offset = max(self.quorum.applied_offset, event.end_offset)
             case Resign():

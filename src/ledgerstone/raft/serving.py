@@ -134,6 +134,9 @@ class Serving:
         error = fencing.cluster_error(quorum, asked.cluster_id) or fencing.leader_only_error(
             quorum, asked.epoch
         )
+        if error is None and asked.max_bytes < 0:
+            # The disk would refuse it, and a leader whose disk fails ends its process.
+            error = ErrorCode.INVALID_REQUEST
         role = quorum.role
         if error is not None or not isinstance(role, Leader):
             return fencing.told(quorum, FetchSnapshotAnswer(error=error or ErrorCode.NONE))

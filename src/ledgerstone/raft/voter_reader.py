@@ -6,7 +6,7 @@ from ledgerstone.raft.control_batches import control_records, records_of, voters
 from ledgerstone.raft.log import ReplicatedLog, SnapshotStore
 from ledgerstone.raft.replica import OffsetAndEpoch
 from ledgerstone.raft.voter_history import VoterHistory
-from ledgerstone.records.batch import BatchHeader, iter_headers, read_header
+from ledgerstone.records.batch import BatchHeader, iter_headers, read_header, verify_crc
 from ledgerstone.types import Buffer
 
 _CHUNK_BYTES = 1 << 20
@@ -62,6 +62,9 @@ def read_snapshot(
     size = read_header(head).size
     if size > len(head):
         head = snapshots.read(snapshot_id, 0, size)
+    # Whoever wins by a damaged voter set is a second leader. The one that a format writes is read
+    # nowhere else.
+    verify_crc(head, 0, read_header(head))
     for found in control_records(memoryview(head)[:size]):
         if isinstance(found.record, VotersRecord):
             history.add_voters(snapshot_id.offset - 1, voters_of(found.record))

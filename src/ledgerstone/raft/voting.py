@@ -142,7 +142,8 @@ def grants(role: Role, vote: Vote, own_end: OffsetAndEpoch) -> bool:
             if vote.is_pre_vote:
                 return is_log_ok
             if role.voted is not None:
-                return role.voted.covers(vote.candidate)
+                # It may be back after power loss, with less than it had when it was granted.
+                return is_log_ok and role.voted.covers(vote.candidate)
             return role.leader_id is None and is_log_ok
         case _:
             raise InvariantViolation(f"{role} is no role")

@@ -97,7 +97,7 @@ def iter_payload(header: BatchHeader, payload: Buffer) -> Iterator[Record]:
     for index, span in enumerate(iter_spans(payload, record_count=header.record_count)):
         yield Record(
             header.base_offset + span.offset_delta,
-            _timestamp(header, span),
+            timestamp_of(header, span),
             _bytes_at(payload, span.key_start, span.key_length),
             _bytes_at(payload, span.value_start, span.value_length),
             _read_headers(payload, span, index),
@@ -286,7 +286,8 @@ def _bytes_at(payload: Buffer, start: int, length: int) -> bytes | None:
     return None if length < 0 else bytes(payload[start : start + length])
 
 
-def _timestamp(header: BatchHeader, span: RecordLayout) -> int:
+def timestamp_of(header: BatchHeader, span: RecordLayout) -> int:
+    """Of the record at `span`, as its readers have it."""
     if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
         return header.max_timestamp
     # The delta is negative after a first cleaning: base_timestamp is then the delete horizon.

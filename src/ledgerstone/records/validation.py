@@ -6,6 +6,7 @@ is not modified.
 """
 
 from enum import Enum
+from itertools import islice
 from typing import Final, NamedTuple, NoReturn, Protocol
 
 from ledgerstone.dataclasses import dataclass
@@ -318,15 +319,23 @@ def _max_timestamp(
     if now_ms - earliest > rules.timestamp_before_max_ms:
         limit = rules.timestamp_before_max_ms
         reason = f"earliest timestamp {earliest} is more than {limit} ms before {now_ms}"
-        index = _index_of_delta(header, payload, facts.min_timestamp_delta)
-        raise InvalidTimestamp(f"record {index}: {reason}", [RecordError(index, reason)])
+        found = _index_of_delta(header, payload, facts.min_timestamp_delta)
+        if found is None:
+            raise InvalidTimestamp(reason)
+        raise InvalidTimestamp(f"record {found}: {reason}", [RecordError(found, reason)])
     return latest
 
 
-def _index_of_delta(header: BatchHeader, payload: Buffer, timestamp_delta: int) -> int:
+def _index_of_delta(header: BatchHeader, payload: Buffer, timestamp_delta: int) -> int | None:
+    """None where it lies behind more records than may be looked at."""
     spans = iter_spans(payload, record_count=header.record_count)
     return next(
-        index for index, span in enumerate(spans) if span.timestamp_delta == timestamp_delta
+        (
+            index
+            for index, span in enumerate(islice(spans, MAX_PLAIN_RECORDS))
+            if span.timestamp_delta == timestamp_delta
+        ),
+        None,
     )
 
 

@@ -18,7 +18,7 @@ _READ_BYTES: Final = 4 << 20
 
 
 class ReplayedBatch(NamedTuple):
-    """Either `records`, or what a control batch says."""
+    """Either `records`, or what a control batch says; neither for one that was emptied."""
 
     header: BatchHeader
     records: list[Record]
@@ -66,6 +66,9 @@ def _checked(
     verify_crc(batches, position, header)
     if not due <= header.last_offset < log.log_end_offset:
         raise CorruptRecord(f"a batch ends at {header.last_offset}, {due} was due")
+    if header.record_count == 0:
+        # The cleaner keeps an emptied batch, a marker's too, for its producer's sake.
+        return ReplayedBatch(header, [])
     if header.is_control:
         return ReplayedBatch(header, [], read_control_record(batches, position))
     return ReplayedBatch(header, list(iter_records(batches, position)))

@@ -18,7 +18,7 @@ from ledgerstone.records.batch import (
 )
 from ledgerstone.records.crc import crc32c
 from ledgerstone.storage.batch_scan import WINDOW_BYTES
-from ledgerstone.types import INT32_MAX
+from ledgerstone.types import INT32_MAX, INT64_MAX
 
 # From a batch header: base offset, length, magic, CRC, last offset delta.
 _PLACE: Final = Struct(">qi4xbI2xi")
@@ -40,7 +40,10 @@ class GoodBatch(NamedTuple):
 def next_good_batch(file: File, start: int, end: int, *, from_offset: int) -> GoodBatch | None:
     """The first whole batch in [start, end), wherever it begins, whose checksum holds and whose
     offset is at least `from_offset` and within the reach of a segment."""
-    highest = from_offset + INT32_MAX
+    highest = min(from_offset + INT32_MAX, INT64_MAX)
+    if from_offset > highest:
+        # The last offset that there is was taken.
+        return None
     halves = {_HIGH_HALF.pack(from_offset >> 32), _HIGH_HALF.pack(highest >> 32)}
     prefix = b"|".join(re.escape(half) for half in sorted(halves))
     # A lookahead, so that candidates may overlap. The magic byte is the 17th.

@@ -50,6 +50,10 @@ class FirstRead:
                 if is_late or (is_gapless and not is_due) or not is_near:
                     raise CorruptRecord(f"offset {header.base_offset}, expected {due}")
                 due, is_exact = header.next_offset, True
+                position += header.size
+            if position < end:
+                # A walk stops silently at a length that reaches too far: here it is damage.
+                raise CorruptRecord(f"the batch does not end before {end}")
         except KafkaError as error:
             raise CorruptFile(path, position, str(error)) from error
         self.start, self.end = self.start if joins else start, end

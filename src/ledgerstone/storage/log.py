@@ -94,6 +94,8 @@ class FlushPlan:
     # The log's end when the plan was made; the plan does not cover later appends.
     names_made: int
     truncations: int
+    # Of the segment that was written to then; sealing writes to it once more.
+    active_base: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -484,13 +486,20 @@ class PartitionLog:
             syncs=tuple(syncs),
             names_made=self._names_made,
             truncations=self.truncations,
+            active_base=self.segments.active.base_offset,
         )
 
     def flush_done(self, plan: FlushPlan) -> None:
         self._names_synced = max(self._names_synced, plan.names_made)
         if plan.truncations != self.truncations:
             return
-        self.recovery_point = max(self.recovery_point, min(plan.up_to, self.log_end_offset))
+        up_to = min(plan.up_to, self.log_end_offset)
+        rolled_to = self.segments.after(plan.active_base)
+        if rolled_to is not None:
+            # Sealed since: the ends of its indexes may not be durable. A recovery point inside it
+            # lets the next flush sync it as a whole.
+            up_to = min(up_to, rolled_to.base_offset - 1)
+        self.recovery_point = max(self.recovery_point, up_to)
         self.last_flush_ms = self.clock.monotonic_ms()
         self.follows.remove_where(at_most=self.recovery_point)
 

@@ -91,8 +91,7 @@ class LogDir(LogDirPartitions):
                 refused.append((topic_partition, error))
                 continue
             delay_ms = 0 if log is None else log.config.file_delete_delay_ms
-            due_ms = self.clock.now_ms() + delay_ms
-            self.doomed[join(self.path, aside)] = due_ms
+            self.doom(join(self.path, aside), delay_ms)
         if len(refused) < len(topic_partitions):
             try:
                 self._renamed_aside()
@@ -153,6 +152,9 @@ class LogDir(LogDirPartitions):
             for log in self.logs.values()
             for path in log.deleted_files.due(now_ms, longest_ms=log.config.file_delete_delay_ms)
         ]
+        for path, due_ms in self.doomed.items():
+            # As for files: the clock may have been set back.
+            self.doomed[path] = min(due_ms, now_ms + self.doom_delay_ms)
         directories = [path for path, due_ms in self.doomed.items() if due_ms <= now_ms]
         if not files and not directories:
             return None

@@ -55,6 +55,8 @@ class LogDirPartitions(CheckpointedLogs):
     recoveries: dict[TopicPartition, Recovery] = field(default_factory=dict)
     # Directories renamed for deletion, and when they may be removed.
     doomed: dict[str, int] = field(default_factory=dict)
+    # The longest that any of them was to wait.
+    doom_delay_ms: int = 0
     # Copies that are being made here of partitions in other directories, by their names.
     futures: dict[TopicPartition, str] = field(default_factory=dict)
     # Called when the disk refuses a write of one of the logs.
@@ -70,6 +72,11 @@ class LogDirPartitions(CheckpointedLogs):
     unwritten_start: bytes | None = None
     # The cleaner's checkpoint at start, read on demand.
     _cleaned: dict[TopicPartition, int] | None = field(default=None, repr=False)
+
+    def doom(self, directory: str, delay_ms: int) -> None:
+        """It was renamed for deletion, and goes after the delay."""
+        self.doom_delay_ms = max(self.doom_delay_ms, delay_ms)
+        self.doomed[directory] = self.clock.now_ms() + delay_ms
 
     def load(
         self, config_for: ConfigFor, topic_id_for: TopicIdFor | None = None

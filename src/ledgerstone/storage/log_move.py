@@ -47,15 +47,15 @@ def switch_over(source: LogDir, future: FutureLog) -> None:
     opened.recovery_point = opened.log_end_offset
     log.take_files_of(opened)
     target.take_over(log)
-    _doom(source, old, target.clock.now_ms() + log.config.file_delete_delay_ms, future)
+    _doom(source, old, log.config.file_delete_delay_ms, future)
 
 
-def _doom(source: LogDir, old: str, due_ms: int, future: FutureLog) -> None:
+def _doom(source: LogDir, old: str, delay_ms: int, future: FutureLog) -> None:
     """What fails here costs the old directory, not the log: the next start drops it."""
     tp = future.log.topic_partition
     aside = join(source.path, delete_dir_name(tp, random_uuid(source.dice).hex()))
     source.fs.rename(old, aside)
-    source.doomed[aside] = due_ms
+    source.doom(aside, delay_ms)
     source.fs.fsync_dir(source.path)
     source.forget_closed(tp)
     future.target.checkpoint()

@@ -9,7 +9,7 @@ from typing import NamedTuple, assert_never
 
 from ledgerstone.errors import CorruptFile, CorruptRecord, OffsetOutOfRange
 from ledgerstone.fs import FileSlice
-from ledgerstone.records.record import iter_records
+from ledgerstone.records.record_times import highest_from
 from ledgerstone.storage.batch_scan import scan_headers
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_mend import mend, mending
@@ -197,7 +197,6 @@ def _highest_timestamp_from(segment: Segment, start_offset: int) -> int:
     found = segment.find(start_offset)
     for at, header in scan_headers(segment.file, found.position, segment.size) if found else ():
         if header.max_timestamp > highest:
-            records = iter_records(segment.file.pread(header.size, at))
-            times = [record.timestamp for record in records if record.offset >= start_offset]
-            highest = max([highest, *times])
+            payload = segment.payload_at(at, header)
+            highest = max(highest, highest_from(header, payload, start_offset))
     return highest

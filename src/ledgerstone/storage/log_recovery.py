@@ -16,6 +16,7 @@ from typing import Final
 from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import CorruptFile, CorruptRecord, Damage, DamagedLog
 from ledgerstone.records.batch import BatchHeader
+from ledgerstone.storage.batch_scan import scan_headers
 from ledgerstone.storage.damage_search import looks_torn, next_good_batch
 from ledgerstone.storage.filenames import Kind, ParsedName
 from ledgerstone.storage.log import PartitionLog
@@ -27,6 +28,8 @@ from ledgerstone.storage.txn_index import AbortedTxnEntry
 from ledgerstone.types import INT64_MAX
 
 _LOG: Final = logging.getLogger(__name__)
+# Behind the last entry of a time index: many times as much as lies between two entries.
+_TIMES_BYTES: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,10 +273,26 @@ def _trouble_with_indexes(
             segment.time_index.sanity_check()
             if segment.size and not segment.time_index.entry_count:
                 return f"{segment.path(Kind.TIME_INDEX)} is empty"
+            if _lacks_last_times(segment):
+                return f"{segment.path(Kind.TIME_INDEX)} ends too early"
         _check_aborted_txns(segment)
     except (CorruptFile, CorruptRecord) as error:
         return str(error)
     return None
+
+
+def _lacks_last_times(segment: Segment) -> bool:
+    """Sealing gave the time index the largest timestamp of all, and searches by time pass over the
+    segment by it. Where the end of the file was lost, one of the next batches is later."""
+    largest, offset = segment.time_index.last_entry()
+    found = segment.find(offset)
+    start = 0 if found is None else found.position
+    for at, header in scan_headers(segment.file, start, segment.size):
+        if header.max_timestamp > largest:
+            return True
+        if at - start > _TIMES_BYTES:
+            break
+    return False
 
 
 def _check_aborted_txns(segment: Segment) -> None:

@@ -14,13 +14,16 @@ from typing import Final, NamedTuple, NoReturn
 from ledgerstone.errors import CorruptFile, CorruptRecord, KafkaError
 from ledgerstone.fs import FileSlice, Filesystem
 from ledgerstone.records.batch import HEADER_SIZE, BatchHeader, read_header
-from ledgerstone.records.record import iter_records
+from ledgerstone.records.compression import decompression_limit
+from ledgerstone.records.record import records_payload
+from ledgerstone.records.record_times import first_from
 from ledgerstone.storage.batch_scan import scan_headers
 from ledgerstone.storage.filenames import Kind
 from ledgerstone.storage.first_read import FirstRead
 from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.segment_files import SegmentFiles
 from ledgerstone.storage.time_index import TimestampOffset
+from ledgerstone.types import Buffer
 
 # Readers continue where they stopped. Each segment remembers this many of these places.
 MAX_BOOKMARKS: Final = 16
@@ -95,6 +98,11 @@ class SegmentReader(SegmentFiles):
             last_offset = header.last_offset
         return last_offset + 1
 
+    def payload_at(self, position: int, header: BatchHeader) -> Buffer:
+        """The records of the batch at `position`, decompressed."""
+        limit = decompression_limit(self.config.max_message_bytes)
+        return records_payload(self.file.pread(header.size, position), 0, header, limit=limit)
+
     # -- find ---------------------------------------------------------------------------------
 
     def _indexed_position(self, offset: int) -> int:
@@ -126,7 +134,8 @@ class SegmentReader(SegmentFiles):
 
     def _check_time_entry(self, timestamp: int, offset: int) -> None:
         """Retention relies on it: a wrong entry would delete young records."""
-        if timestamp < 0:
+        if timestamp < 0 and offset == self.base_offset:
+            # There is no entry. One of a time before 1970 is never made.
             return
         try:
             position = self._indexed_position(offset)
@@ -167,9 +176,11 @@ class SegmentReader(SegmentFiles):
         for at, header in self._scan(position):
             if header.max_timestamp < timestamp or header.last_offset < start_offset:
                 continue
-            for record in iter_records(self.file.pread(header.size, at)):
-                if record.timestamp >= timestamp and record.offset >= start_offset:
-                    return TimestampOffset(record.timestamp, record.offset)
+            found = first_from(
+                header, self.payload_at(at, header), timestamp=timestamp, start_offset=start_offset
+            )
+            if found is not None:
+                return TimestampOffset(*found)
         return None
 
     # -- read ---------------------------------------------------------------------------------

@@ -4,10 +4,17 @@ An index entry holds an offset relative to the base in 31 bits. A segment that r
 copied, batch by batch, into as many segments as it needs; the swap protocol puts them in place.
 """
 
+from contextlib import suppress
+
 from ledgerstone.errors import CorruptRecord, InvariantViolation
 from ledgerstone.fs import Filesystem
 from ledgerstone.records.batch import BatchHeader
-from ledgerstone.storage.batch_scan import last_offset_in, scan_batches, scan_headers
+from ledgerstone.storage.batch_scan import (
+    WINDOW_BYTES,
+    last_offset_in,
+    scan_batches,
+    scan_headers,
+)
 from ledgerstone.storage.filenames import CLEANED
 from ledgerstone.storage.segment import Segment
 
@@ -34,12 +41,21 @@ def has_overflow(segment: Segment, *, trust_index: bool = True) -> bool:
 
 
 def split_overflowed(fs: Filesystem, segment: Segment) -> list[Segment]:
-    """Copies the batches into `.cleaned` segments that fit; the caller swaps them in."""
+    """Copies the batches into `.cleaned` segments that fit; the caller swaps them in.
+
+    What is no whole batch goes with the last of them, for recovery to judge."""
     parts: list[Segment] = []
-    for _, header, batch in scan_batches(segment.file, 0, segment.size):
-        if not parts or not parts[-1].fits(header.last_offset):
-            parts.append(_new_part(fs, segment, header))
-        parts[-1].append(batch, (header,))
+    end = 0
+    with suppress(CorruptRecord):
+        for at, header, batch in scan_batches(segment.file, 0, segment.size):
+            if not parts or not parts[-1].fits(header.last_offset):
+                parts.append(_new_part(fs, segment, header))
+            parts[-1].append(batch, (header,))
+            end = at + header.size
+    for at in range(end, segment.size, WINDOW_BYTES):
+        piece = segment.file.pread(min(WINDOW_BYTES, segment.size - at), at)
+        parts[-1].file.pwrite(piece, parts[-1].size)
+        parts[-1].size += len(piece)
     copied = sum(part.size for part in parts)
     if copied != segment.size:
         raise InvariantViolation(

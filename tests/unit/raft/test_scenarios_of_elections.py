@@ -378,3 +378,19 @@ def test_a_replica_that_knows_its_leaders_id_but_not_its_address_finds_it() -> N
 
     assert isinstance(desk[1].role, Follower)
     assert desk[1].log.end_offset == desk[0].log.end_offset
+
+
+def test_a_vote_is_not_granted_again_for_a_log_that_power_loss_has_cut() -> None:
+    """Otherwise a record is lost that a majority had synced: the leader before and this voter."""
+    desk = Desk(3)
+    for node_id in (1, 2):
+        desk[node_id].log.append(batch(0, 1))
+        desk[node_id].stored = HardState(2, None, key_of(2))
+    desk[1].log.append(batch(1, 1, b"committed"))
+
+    # When the vote was granted, the candidate had the record in its page cache.
+    desk.start(1, 2)
+    desk.run(10_000)
+
+    assert desk.leader_id == 1
+    assert desk[2].records[:2] == [(0, 1), (1, 1)]

@@ -331,6 +331,20 @@ def test_timestamps_have_to_lie_around_now() -> None:
         validate(build_batch([(NOW, b"k", b"v", ()), (NOW - 101, b"k", b"v", ())]), rules)
 
 
+def test_too_old_record_behind_very_many_is_refused_without_a_search_for_it() -> None:
+    rules = replace(RULES, timestamp_before_max_ms=100)
+    good: RecordParts = (NOW, b"k", b"", ())
+    old: RecordParts = (NOW - 101, b"k", b"", ())
+
+    with pytest.raises(InvalidTimestamp, match="earliest timestamp") as named:
+        validate(build_batch([good] * (MAX_PLAIN_RECORDS - 1) + [old]), rules)
+    with pytest.raises(InvalidTimestamp, match="earliest timestamp") as refused:
+        validate(build_batch([good] * MAX_PLAIN_RECORDS + [old]), rules)
+
+    assert [each.batch_index for each in named.value.record_errors] == [MAX_PLAIN_RECORDS - 1]
+    assert refused.value.record_errors == ()
+
+
 def test_missing_timestamps_are_not_judged() -> None:
     rules = replace(RULES, timestamp_before_max_ms=0, timestamp_after_max_ms=0)
 

@@ -3,6 +3,8 @@
 import pytest
 
 from ledgerstone.errors import CorruptRecord, KafkaError
+from ledgerstone.records.batch import read_header
+from ledgerstone.records.builder import empty_batch
 from ledgerstone.records.control import ControlType, end_txn_marker
 from ledgerstone.records.validation import Origin
 from ledgerstone.replication.replay_reader import replay_batches
@@ -44,6 +46,23 @@ def test_records_above_the_high_watermark_are_read_too() -> None:
 
     assert log.high_watermark < log.log_end_offset
     assert list(replay_batches(log))[-1].header.last_offset == log.log_end_offset - 1
+
+
+def test_marker_that_the_cleaner_emptied_ends_no_replay() -> None:
+    log = World().open()
+    marker = end_txn_marker(
+        commit=True, producer_id=7, producer_epoch=1, coordinator_epoch=0, timestamp=0
+    )
+    log.append_as_follower(empty_batch(read_header(marker)))
+    log.append_as_leader(batch(("a", "1")), leader_epoch=0)
+
+    found = list(replay_batches(log))
+
+    assert [(each.header.is_control, each.control) for each in found] == [
+        (True, None),
+        (False, None),
+    ]
+    assert [record.key for each in found for record in each.records] == [b"a"]
 
 
 def test_damaged_batch_is_not_believed() -> None:

@@ -63,6 +63,21 @@ def test_files_of_removed_segments_do_not_wait_for_a_clock_that_was_set_back(
     assert files_of(machine, ".deleted") == []
 
 
+def test_directories_of_deleted_topics_do_not_wait_for_a_clock_that_was_set_back(
+    machine: InProcess, client: Client
+) -> None:
+    create_topic(client, file_delete_delay_ms="60000")
+    write(client, "old")
+    assert delete_topic(client) == ErrorCode.NONE
+    machine.clock.set_wall_ms(machine.clock.now_ms() - 1_800_000)
+
+    deleted = files_of(machine, "-delete")
+    machine.advance(62_000)
+
+    assert deleted
+    assert files_of(machine, "-delete") == []
+
+
 def test_retention_does_not_run_before_its_time(machine: InProcess, client: Client) -> None:
     create_topic(client, retention_ms="1", segment_ms="1")
     produced(client, batch(("key", "old")))

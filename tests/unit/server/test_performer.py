@@ -67,7 +67,9 @@ SILENT = (Send, Close, Resume, Proceed, GiveUp, Hangup, Halt)
 def flush() -> Flush:
     """Of a partition that is not here, so that nothing else comes of it."""
     syncs = (DirectoryAt(DATA),)
-    return Flush(GONE, bytes(16), FlushPlan(up_to=1, syncs=syncs, names_made=0, truncations=0))
+    return Flush(
+        GONE, bytes(16), FlushPlan(up_to=1, syncs=syncs, names_made=0, truncations=0, active_base=0)
+    )
 
 
 def planned() -> Iterator[Effect]:

@@ -1,6 +1,9 @@
 """The metadata quorum at work: real messages, simulated disks, a virtual clock."""
 
 import errno
+import itertools
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -17,12 +20,21 @@ from ledgerstone.protocol.messages.describe_quorum import (
     DescribeQuorumRequestTopic,
     DescribeQuorumResponse,
 )
+from ledgerstone.protocol.messages.fetch_snapshot import (
+    FetchSnapshotRequest,
+    FetchSnapshotRequestPartition,
+    FetchSnapshotRequestTopic,
+    FetchSnapshotResponse,
+    FetchSnapshotSnapshotId,
+)
 from ledgerstone.protocol.messages.remove_raft_voter import (
     RemoveRaftVoterRequest,
     RemoveRaftVoterResponse,
 )
 from ledgerstone.raft.roles import Follower
 from ledgerstone.raft.voters import VoterSet
+from ledgerstone.server.effects import Effect, WriteSnapshot
+from ledgerstone.server.results import Failed
 from tests.kit.quorum_agents import (
     CLUSTER_ID,
     Net,
@@ -169,6 +181,54 @@ def test_snapshot_is_written_after_an_hour_if_there_is_anything_new() -> None:
     assert [each.offset for each in node.raft.snapshots.ids()] == [node.raft.end_offset]
     net.run(3 * 3_600_000)
     assert len(node.raft.snapshots.ids()) == 1
+
+
+class Held:
+    """Keeps effects instead of performing them."""
+
+    def __init__(self) -> None:
+        self.effects: list[Effect] = []
+
+    def act(self, effects: Iterable[Effect]) -> None:
+        self.effects += effects
+
+
+def snapshot_due() -> tuple[Net, Node, WriteSnapshot]:
+    """An hour after the first record; nothing is written yet."""
+    net = Net()
+    node = net.add(1, static_settings(1, [1]))
+    node.start()
+    node.write("a")
+    net.settle()
+    net.clock.advance(ms=3_600_000)
+    held = node.raft.turn = Held()
+    node.raft.tick()
+    node.raft.turn = node
+    (effect,) = held.effects
+    assert isinstance(effect, WriteSnapshot)
+    return net, node, effect
+
+
+def test_snapshot_is_written_of_what_came_while_the_one_before_was_written() -> None:
+    net, node, effect = snapshot_due()
+    node.write("b")
+    net.settle()
+
+    node.act([effect])
+    net.run(3_600_000 + 60_000)
+
+    assert [each.offset for each in node.raft.snapshots.ids()][-1] == node.raft.end_offset
+
+
+def test_snapshot_that_was_not_written_is_tried_again_after_a_minute() -> None:
+    net, node, effect = snapshot_due()
+
+    node.act(node.raft.completed(effect, Failed(OSError("no room"))))
+    net.run(59_000)
+    assert node.raft.snapshots.ids() == ()
+    net.run(2_000)
+
+    assert [each.offset for each in node.raft.snapshots.ids()] == [node.raft.end_offset]
 
 
 def test_no_snapshot_inside_a_metadata_transaction() -> None:
@@ -332,6 +392,84 @@ def test_wiped_observer_fetches_a_snapshot() -> None:
     assert observer.machine.loads == [observer.raft.snapshots.ids()[-1]]
 
 
+def test_fetched_snapshot_that_is_damaged_leaves_the_log_as_it_is() -> None:
+    net = three(metadata_log_max_record_bytes_between_snapshots="1500")
+    leader = elected(net)
+    while not leader.raft.snapshots.ids():
+        leader.write(f"topic-{len(leader.machine.names):03d}")
+        net.run(20)
+    damaged = leader.raft.snapshots.ids()[-1]
+    path = leader.raft.snapshots.path_of(damaged)
+    file = leader.fs.open(path)
+    middle = file.size() // 2
+    file.pwrite(bytes([file.pread(1, middle)[0] ^ 0xFF]), middle)
+    observer = net.add(9, static_settings(9, (1, 2, 3)))
+    observer.start()
+    net.run(10_000)
+    assert observer.halts == []
+    assert observer.raft.snapshots.ids() == ()
+    assert observer.raft.leader_id == leader.id
+    while leader.raft.snapshots.ids()[-1] == damaged:
+        leader.write(f"topic-{len(leader.machine.names):03d}")
+        net.run(20)
+    net.run_until(lambda: observer.machine.names == leader.machine.names)
+
+
+def test_snapshot_that_is_shorter_than_the_leader_says_is_not_asked_for_without_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    net = three(metadata_log_max_record_bytes_between_snapshots="1500")
+    leader = elected(net)
+    while not leader.raft.snapshots.ids():
+        leader.write(f"topic-{len(leader.machine.names):03d}")
+        net.run(20)
+    path = leader.raft.snapshots.path_of(leader.raft.snapshots.ids()[-1])
+    leader.fs.open(path).truncate(100)
+    observer = net.add(9, static_settings(9, (1, 2, 3)))
+    asked = itertools.count()
+    read = leader.raft.snapshots.read
+
+    def counted(*at: Any) -> bytes:
+        assert next(asked) < 50
+        return read(*at)
+
+    monkeypatch.setattr(leader.raft.snapshots, "read", counted)
+    observer.start()
+    net.run(10_000)
+    assert 4 < next(asked) < 50
+    assert observer.halts == leader.halts == []
+
+
+def test_request_for_a_negative_part_of_a_snapshot_ends_no_process() -> None:
+    net = three(metadata_log_max_record_bytes_between_snapshots="1000")
+    leader = elected(net)
+    for n in range(30):
+        leader.write(f"topic-{n:03d}")
+        net.run(50)
+    newest = leader.raft.snapshots.ids()[-1]
+    answers: list[FetchSnapshotResponse] = []
+    request = FetchSnapshotRequest(
+        replica_id=9,
+        max_bytes=-1,
+        topics=[
+            FetchSnapshotRequestTopic(
+                name="__cluster_metadata",
+                partitions=[
+                    FetchSnapshotRequestPartition(
+                        current_leader_epoch=leader.raft.epoch,
+                        snapshot_id=FetchSnapshotSnapshotId(newest.offset, newest.epoch),
+                        position=0,
+                    )
+                ],
+            )
+        ],
+    )
+    leader.raft.ask(request, answers.append)  # type: ignore[arg-type]
+    assert answers[0].topics[0].partitions[0].error_code == ErrorCode.INVALID_REQUEST
+    assert leader.halts == []
+    assert net.leader is leader
+
+
 def test_graceful_stop_hands_the_leadership_over_at_once() -> None:
     net = three()
     leader = elected(net)
@@ -375,6 +513,19 @@ def dynamic(*ids: int) -> Net:
     for node in nodes:
         node.start()
     return net
+
+
+def test_damaged_voters_of_a_format_stop_the_start() -> None:
+    net = Net()
+    node = net.add(1, dynamic_settings(1, (1, 2, 3)))
+    others = [net.add(each, dynamic_settings(each, (1, 2, 3))) for each in (2, 3)]
+    format_with([node], VoterSet(voter_of(each) for each in [node, *others]))
+    file = node.fs.open("/data/__cluster_metadata-0/00000000000000000000-0000000000.checkpoint")
+    content = file.pread(file.size(), 0)
+    file.pwrite(b"host7", content.index(b"host2"))
+
+    with pytest.raises(StorageError, match="crc"):
+        node.start()
 
 
 def add_voter(net: Net, leader: Node, newcomer: Node) -> int:

@@ -39,6 +39,7 @@ from tests.unit.server.txn_asks import (
 
 OFFSETS = "__consumer_offsets"
 TP = TopicPartition(OFFSETS, 0)
+HOUR_MS = 3_600_000
 UNSTABLE = ErrorCode.UNSTABLE_OFFSET_COMMIT
 
 
@@ -362,3 +363,23 @@ def test_marker_of_an_older_coordinator_is_refused_by_a_shard(client: Client) ->
     assert end(client, coordinator_epoch=2) == ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
     assert offsets(client, require_stable=True) == {0: UNSTABLE}
+
+
+def test_offsets_are_known_after_a_restart_where_the_cleaner_emptied_a_marker(
+    machine: InProcess, client: Client
+) -> None:
+    assert commit_in_txn(client, "g", 5) == 0
+    assert commit_offset(client, "g", 7) == 0
+    assert end(client) == 0
+    partition_of(machine).log.roll()
+    # Its data goes, it gets a horizon, and the horizon passes. The end of what was cleaned stays.
+    for _ in range(3):
+        machine.broker.cleaning.ask(TP)
+        machine.advance(25 * HOUR_MS)
+    headers = list(partition_of(machine).log.segments.first.headers())
+    assert [(each.is_control, each.record_count) for each in headers] == [(False, 1), (True, 0)]
+
+    machine.stop()
+    machine.start()
+
+    assert offsets(machine.connect()) == {0: 7}

@@ -8,9 +8,10 @@ from ledgerstone.errors import (
     LogStorageError,
 )
 from ledgerstone.storage.log_config import LogConfig
+from ledgerstone.storage.log_reader import offset_for_timestamp
 from ledgerstone.storage.log_shrink import truncate_to
 from ledgerstone.storage.sync_plan import sync_all
-from tests.kit.logs import World, all_records, offsets
+from tests.kit.logs import T0, World, all_records, offsets
 from tests.kit.scenario import (
     ONE_BYTES,
     append,
@@ -91,6 +92,28 @@ def test_roll_between_plan_and_done_is_made_durable_by_the_next_flush() -> None:
 
     reopened = world.open(log.config, recovery_point=log.recovery_point)
     assert offsets(all_records(reopened)) == [0, 1, 2]
+
+
+def test_last_times_of_a_segment_that_rolls_between_plan_and_done_survive_power_loss() -> None:
+    """Sealing writes the last entry of its time index, which the plan has synced before."""
+    world = World()
+    log = durable(world).open(LogConfig(index_interval_bytes=ONE_BYTES))
+    for n in range(6):
+        append(log, timestamp=T0 + n)
+    plan = log.plan_flush()
+    assert plan is not None
+    sync_all(log.fs, plan.syncs)
+    log.roll()
+    log.flush_done(plan)
+    append(log, timestamp=T0 + 9)
+
+    log.flush()
+    disk(world).power_loss("none")
+
+    reopened = world.open(log.config, recovery_point=log.recovery_point)
+    assert [offset_for_timestamp(reopened, T0 + n) for n in range(6)] == [
+        (T0 + n, n) for n in range(6)
+    ]
 
 
 def test_truncation_between_plan_and_done_voids_the_plan() -> None:

@@ -1,11 +1,14 @@
 """Reading: bounds by reader, whole batches, gaps, aborted transactions, search by time."""
 
 import errno
+from itertools import count
 
 import pytest
 
 from ledgerstone.errors import LogStorageError, OffsetOutOfRange
-from ledgerstone.records.builder import build_batch
+from ledgerstone.records import record
+from ledgerstone.records.batch import BATCH_LENGTH_AT, Codec, write_crc
+from ledgerstone.records.builder import RecordParts, build_batch
 from ledgerstone.sim.filesystem import SimFilesystem
 from ledgerstone.storage.filenames import DELETED
 from ledgerstone.storage.log import PartitionLog
@@ -431,3 +434,64 @@ def test_largest_timestamp_may_lie_at_the_log_start_inside_a_batch() -> None:
     log.raise_log_start_offset(1)
 
     assert offset_of_max_timestamp(log) == (T0 + 80, 1)
+
+
+def test_search_by_time_takes_no_step_of_python_for_each_of_very_many_records(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log = World().open()
+    times = [T0] * 20_000 + [T0 + 1]
+    log.append_as_leader(build_batch([(t, b"k", b"", ()) for t in times]), leader_epoch=0)
+    steps = count()
+    read_span = record._read_span
+    monkeypatch.setattr(record, "_read_span", lambda *at: (next(steps), read_span(*at))[1])
+
+    assert offset_for_timestamp(log, T0 + 1) == (T0 + 1, 20_000)
+    assert offset_of_max_timestamp(log) == (T0 + 1, 20_000)
+    assert next(steps) < 10_000
+
+
+def test_search_by_time_does_not_mind_a_header_key_that_is_no_text() -> None:
+    log = World().open()
+    data = build_batch([(T0, b"k", b"v", (("key", b"1"),)), (T0 + 1, b"k", b"v", ())])
+    data[data.index(b"key")] = 0xFF
+    write_crc(data, 0, len(data))
+    log.append_as_leader(data, leader_epoch=0)
+
+    assert offset_for_timestamp(log, T0 + 1) == (T0 + 1, 1)
+
+
+def test_search_by_time_unpacks_what_the_topic_lets_in() -> None:
+    log = World().open(LogConfig(max_message_bytes=16 << 20))
+    parts: list[RecordParts] = [(T0, b"k", bytes(50 << 20), ()), (T0 + 1, b"k", b"", ())]
+    log.append_as_leader(build_batch(parts, codec=Codec.ZSTD), leader_epoch=0)
+
+    assert offset_for_timestamp(log, T0 + 1) == (T0 + 1, 1)
+
+
+# -- damage ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reaches", [1 << 12, 1 << 30])
+def test_batch_whose_length_reaches_too_far_is_damage_when_it_is_first_read(reaches: int) -> None:
+    world = World()
+    config = LogConfig(index_interval_bytes=0)
+    log = world.open(config)
+    append_ones(log, 10)
+    log.close()
+    flip_length(world, 3 * ONE_BYTES, reaches)
+
+    log = world.open(config, clean=True, recovery_point=10)
+    found = read(log, 0, max_bytes=1 << 20)
+
+    assert offsets(records_in(found.slice)) == [0, 1, 2]
+    assert log.damage is not None
+    assert [(each.position, each.size_bytes) for each in log.damage] == [(3 * ONE_BYTES, ONE_BYTES)]
+    assert offsets(records_in(read(log, 4, max_bytes=1 << 20).slice)) == [4, 5, 6, 7, 8, 9]
+
+
+def flip_length(world: World, position: int, bits: int) -> None:
+    assert world.fs is not None
+    file = world.fs.open(f"{world.directory}/00000000000000000000.log")
+    length = int.from_bytes(file.pread(4, position + BATCH_LENGTH_AT), "big")
+    file.pwrite((length ^ bits).to_bytes(4, "big"), position + BATCH_LENGTH_AT)

@@ -1,6 +1,7 @@
 """After an unclean stop: what is checked, what is cut off, what is rebuilt."""
 
 import errno
+from struct import Struct
 
 import pytest
 
@@ -11,8 +12,10 @@ from ledgerstone.sim.dice import SeededDice
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.log_loader import OpenLog, open_log
+from ledgerstone.storage.log_reader import offset_for_timestamp
 from ledgerstone.storage.log_recovery import Recovery
-from tests.kit.logs import T0, TP, World, all_records, offsets
+from ledgerstone.types import INT64_MAX
+from tests.kit.logs import T0, TP, World, all_records, batch, offsets
 from tests.kit.scenario import (
     ONE_BYTES,
     append,
@@ -103,6 +106,53 @@ def test_torn_last_batch_is_cut_off(size: int) -> None:
     assert log.log_end_offset == 2
     assert recovery.bytes_truncated == size
     assert len(content_of(world, "00000000000000000000.log")) == 2 * ONE_BYTES
+
+
+@pytest.mark.parametrize("last_offset", [INT64_MAX - 1, INT64_MAX - 2**31 + 2])
+def test_garbage_is_cut_off_near_the_last_offset_that_there_is(last_offset: int) -> None:
+    world = World()
+    world.open()
+    name = f"{last_offset:020d}.log"
+    disk(world).unlink(join(world.directory, "00000000000000000000.log"))
+    disk(world).open(join(world.directory, name), create=True)
+    data = batch(("key", "value"), base_offset=last_offset)
+    put(disk(world), join(world.directory, name), bytes(data) + bytes(200), 0)
+
+    log, recovery = reopen(world)
+
+    assert log.log_end_offset == last_offset + 1
+    assert recovery.bytes_truncated == 200
+
+
+def test_time_index_that_lost_its_end_is_rebuilt_below_the_recovery_point() -> None:
+    world = World()
+    log = world.open(SMALL)
+    for n in range(7):
+        append(log, timestamp=T0 + n)
+    log.flush()
+    path = join(world.directory, "00000000000000000000.timeindex")
+    entry_bytes = disk(world).size_of(path) // 4
+    disk(world).open(path).truncate(2 * entry_bytes)
+
+    log, _ = reopen(world, recovery_point=7)
+
+    assert [offset_for_timestamp(log, T0 + n) for n in range(7)] == [(T0 + n, n) for n in range(7)]
+
+
+@pytest.mark.parametrize("entry", [0, 1, 2])
+def test_time_index_with_an_entry_before_1970_is_rebuilt(entry: int) -> None:
+    world = World()
+    log = world.open(SMALL)
+    for n in range(7):
+        append(log, timestamp=T0 + n)
+    log.close()
+    # It leads behind what is looked for.
+    damage = Struct(">qi").pack(-(2**62), 4)
+    put(disk(world), join(world.directory, "00000000000000000000.timeindex"), damage, 12 * entry)
+
+    log, _ = reopen(world, recovery_point=7, clean=True)
+
+    assert [offset_for_timestamp(log, T0 + n) for n in range(7)] == [(T0 + n, n) for n in range(7)]
 
 
 # -- which segments -------------------------------------------------------------------------------

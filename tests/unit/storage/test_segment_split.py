@@ -74,6 +74,20 @@ def test_overflowed_segment_is_split_at_open() -> None:
     log.check_invariants()
 
 
+@pytest.mark.parametrize("tail", [stored(FAR + 2, "torn")[:-9], bytes(300), b"\xff" * 100])
+def test_torn_end_of_a_segment_that_is_split_is_cut_off_by_recovery(tail: bytes) -> None:
+    world = World()
+    segment = overflowed(world)
+    put(disk(world), join(world.directory, f"{LOW}.log"), tail, segment.size)
+
+    log = world.open()
+
+    assert log.segments.bases() == [0, FAR]
+    assert offsets(all_records(log)) == OFFSETS
+    assert append(log).first_offset == FAR + 2
+    log.check_invariants()
+
+
 def test_a_split_that_recovery_asks_for_keeps_aborted_transactions() -> None:
     world = World()
     aborted = AbortedTxnEntry(7, 0, 1, 2)

@@ -18,12 +18,15 @@ from ledgerstone.clock import Clock
 from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import (
     InvariantViolation,
+    KafkaError,
     LogStorageError,
     NotController,
     NotLeaderOrFollower,
+    StorageError,
 )
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.wire import ProtocolViolation
 from ledgerstone.raft.events import (
     Answered,
     Applied,
@@ -35,6 +38,7 @@ from ledgerstone.raft.events import (
     Ready,
     Resign,
     SnapshotFetched,
+    SnapshotRefused,
     Stop,
 )
 from ledgerstone.raft.node import RaftNode
@@ -57,6 +61,7 @@ from ledgerstone.server.quorum.door import MetadataStateMachine
 from ledgerstone.server.quorum.exchange import OnAnswer, OnEnd, QuorumExchange
 from ledgerstone.server.quorum.meter import QuorumMeter
 from ledgerstone.server.quorum.snapshot_files import SnapshotFiles
+from ledgerstone.server.quorum.snapshot_reading import check_snapshot
 from ledgerstone.server.results import Result
 
 _LOG: Final = logging.getLogger(__name__)
@@ -239,7 +244,10 @@ class QuorumAgent:
             case FreezeSnapshot():
                 self._frozen(effect, failure)
             case WriteSnapshot():
-                self._consumer.own_snapshots.ended(effect.work, failure, self.log, self.snapshots)
+                now_ms = self._clock.monotonic_ms()
+                self._consumer.own_snapshots.ended(
+                    effect.work, failure, self.log, self.snapshots, now_ms
+                )
             case _:
                 raise AssertionError(f"the quorum asked for no {type(effect).__name__}")
         return self._take_effects()
@@ -336,6 +344,15 @@ class QuorumAgent:
         self._step(LogSynced(effect.sync))
 
     def _freeze(self, snapshot_id: OffsetAndEpoch) -> None:
+        part = self.snapshots.part(snapshot_id)
+        try:
+            if part is not None:
+                # It will take the log's place: nothing could be undone then.
+                check_snapshot(*part)
+        except (KafkaError, StorageError, ProtocolViolation, ValueError) as error:
+            _LOG.error("fetched metadata snapshot refused id=%s reason=%s", snapshot_id, error)
+            self.node.step(self._now(), SnapshotRefused(snapshot_id))
+            return
         file = self.snapshots.take_part(snapshot_id)
         if file is not None:
             self._emit(FreezeSnapshot(snapshot_id, file))

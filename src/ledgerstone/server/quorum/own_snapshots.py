@@ -76,13 +76,24 @@ class OwnSnapshots:
         )
 
     def ended(
-        self, work: SnapshotWork, failure: OSError | None, log: DiskLog, files: SnapshotFiles
+        self,
+        work: SnapshotWork,
+        failure: OSError | None,
+        log: DiskLog,
+        files: SnapshotFiles,
+        now_ms: int,
     ) -> None:
         self._is_writing = False
         snapshot_id = work.plan.snapshot_id
         if failure is not None:
             _LOG.warning("metadata snapshot not written id=%s reason=%s", snapshot_id, failure)
+            # What it was to hold is new again.
+            self._new_bytes += 1
+            self.next_deadline_ms = now_ms + _RETRY_MS
             return
+        if self._new_bytes and self._rules.interval_ms > 0:
+            # Consumed while it was written; the next one must not find that it is not the first.
+            self.next_deadline_ms = now_ms + self._rules.interval_ms
         files.appeared(snapshot_id)
         if snapshot_id.offset < log.start_offset:
             # One that was fetched meanwhile has taken its place.

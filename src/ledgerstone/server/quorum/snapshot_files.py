@@ -95,6 +95,12 @@ class SnapshotFiles:
             part.file.close()
             self._fs.unlink(part.path)
 
+    def part(self, snapshot_id: OffsetAndEpoch) -> tuple[File, str] | None:
+        """To be looked at before it is taken."""
+        part = self._part
+        is_it = part is not None and part.snapshot_id == snapshot_id
+        return (part.file, part.path) if is_it and part is not None else None
+
     def take_part(self, snapshot_id: OffsetAndEpoch) -> NewFile | None:
         """What makes the fetched part a snapshot. From now on it is not dropped any more."""
         part = self._part

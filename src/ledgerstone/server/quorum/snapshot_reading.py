@@ -25,6 +25,24 @@ _MAX_BATCH_BYTES: Final = 64 << 20
 
 def snapshot_records(file: File, path: str) -> Iterator[MetadataRecord]:
     """In their order. CorruptFile if the file is not a whole snapshot."""
+    for position, batch in _data_batches(file, path):
+        try:
+            values = record_values(batch)
+        except CorruptRecord as error:
+            raise CorruptFile(path, position, str(error)) from error
+        for value in values:
+            if value is not None:
+                yield decode_record(value)
+
+
+def check_snapshot(file: File, path: str) -> None:
+    """CorruptFile if the file is not a whole snapshot. Its records are not looked at."""
+    for _ in _data_batches(file, path):
+        pass
+
+
+def _data_batches(file: File, path: str) -> Iterator[tuple[int, bytes]]:
+    """Those between beginning and end."""
     is_begun, is_ended = False, False
     for position, header, batch in _batches(file, path):
         if is_ended:
@@ -37,12 +55,9 @@ def snapshot_records(file: File, path: str) -> Iterator[MetadataRecord]:
                 continue
             if not is_begun:
                 raise CorruptFile(path, position, "the snapshot has no beginning")
-            values = record_values(batch)
         except CorruptRecord as error:
             raise CorruptFile(path, position, str(error)) from error
-        for value in values:
-            if value is not None:
-                yield decode_record(value)
+        yield position, batch
     if not is_ended:
         raise CorruptFile(path, file.size(), "the snapshot has no end")
 
