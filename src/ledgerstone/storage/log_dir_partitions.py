@@ -9,7 +9,14 @@ from typing import Final
 
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.dataclasses import dataclass, field
-from ledgerstone.errors import CorruptFile, Damage, DamagedLog, KafkaError, StorageError
+from ledgerstone.errors import (
+    CorruptFile,
+    Damage,
+    DamagedLog,
+    InconsistentTopicId,
+    KafkaError,
+    StorageError,
+)
 from ledgerstone.fs import Filesystem, join
 from ledgerstone.records.compression import Codecs
 from ledgerstone.storage.checkpoints import OffsetCheckpoint, write_atomically
@@ -77,7 +84,8 @@ class LogDirPartitions(CheckpointedLogs):
         """Opens every partition found, one by one, so that a shell can show progress.
 
         Partitions that cannot be opened end up in `refused`. With `topic_id_for`, those of no known
-        topic end up in `unknown` and stay closed."""
+        topic end up in `unknown` and stay closed; so do those of an earlier topic of a known name,
+        which was deleted and created again while nobody looked."""
         for name, found in _partition_dirs(self.fs, self.path):
             topic_partition = found.topic_partition
             if found.state is DirState.DELETE:
@@ -97,6 +105,9 @@ class LogDirPartitions(CheckpointedLogs):
                     if topic_id is not None:
                         settle_topic_id(self.fs, join(self.path, name), topic_partition, topic_id)
                     log = self._open(topic_partition, config_for(topic_partition))
+                except InconsistentTopicId:
+                    self.unknown.append(topic_partition)
+                    continue
                 except NOT_OPENED as error:
                     self._refuse(topic_partition, error)
                     continue

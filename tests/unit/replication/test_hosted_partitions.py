@@ -34,6 +34,7 @@ from ledgerstone.types import TopicPartition
 from tests.kit.logs import T0, batch
 
 TOPIC_ID = bytes(15) + b"\x07"
+OTHER_ID = bytes(15) + b"\x09"
 TP = TopicPartition("t", 0)
 
 
@@ -252,6 +253,39 @@ def test_directory_of_a_topic_the_metadata_never_had_stops_the_start(node: Node)
 
     with pytest.raises(StorageError, match="has never heard"):
         hosted.load(MetadataImage(cluster_id="c"), topic_ids=set())
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+@pytest.mark.parametrize("replicas", [(1,), (2, 1)])
+def test_topic_that_was_deleted_and_made_again_while_the_broker_was_down_starts_empty(
+    node: Node, replicas: tuple[int, ...], *, is_clean: bool
+) -> None:
+    node.follow(*a_topic(replicas=replicas))
+    node.hosted.get(TP).log.append_as_follower(batch(("k", "v"), base_offset=0))
+    if is_clean:
+        node.log_dir.close()
+    else:
+        node.fs.kill()
+    node.image, _ = apply(node.image, [RemoveTopicRecord(topic_id=TOPIC_ID)])
+    node.image, _ = apply(node.image, a_topic(topic_id=OTHER_ID, replicas=replicas))
+    node.start()
+
+    assert node.hosted.get(TP).log.log_end_offset == 0
+    assert node.log_dir.topic_id_of(TP) == OTHER_ID
+    names = node.fs.list_dir("/data")
+    assert [name for name in names if name.startswith(TP.topic) and name.endswith("-stray")]
+
+
+def test_directory_of_a_known_name_whose_id_nobody_ever_had_stops_the_start(node: Node) -> None:
+    node.follow(*a_topic())
+    node.fs.kill()
+    node.log_dir = open_log_dir(node.fs, node.clock, SeededDice(1), "/data", node_id=1)
+    image, _ = apply(MetadataImage(cluster_id="c"), a_topic(topic_id=OTHER_ID))
+    hosted = HostedPartitions(node.log_dir, 1, {})
+
+    with pytest.raises(StorageError, match="has never heard"):
+        hosted.load(image, topic_ids={OTHER_ID})
+    assert TP in node.log_dir.live_partitions()
 
 
 def test_partition_that_is_moved_away_is_let_go_and_deleted(node: Node) -> None:
