@@ -281,7 +281,7 @@ class HostedPartitions:
             assert topic_partition not in self._partitions, topic_partition
         for topic_partition in self._to_drop:
             assert topic_partition not in self._partitions, topic_partition
-            assert self._log_dirs.of(topic_partition) is not None, topic_partition
+            assert any(each.holds(topic_partition) for each in self._log_dirs.online)
 
     def _change(self, change: PartitionDelta) -> None:
         topic_partition = TopicPartition(change.topic, change.partition)
@@ -418,16 +418,21 @@ class HostedPartitions:
         return partition
 
     def _retire(self, topic_partition: TopicPartition) -> None:
-        self.offline.pop(topic_partition, None)
+        was_offline = self.offline.pop(topic_partition, None) is not None
         self._to_host.pop(topic_partition, None)
-        if self._let_go(topic_partition) is not None:
+        was_open = self._let_go(topic_partition) is not None
+        # What could not be opened goes as well: it must not stand in the way of a new partition of
+        # its name.
+        if was_open or (
+            was_offline and any(each.holds(topic_partition) for each in self._log_dirs.online)
+        ):
             self._to_drop[topic_partition] = None
 
     def _drop(self, doomed: list[TopicPartition]) -> None:
         for topic_partition in doomed:
             del self._to_drop[topic_partition]
         for log_dir in list(self._log_dirs.online):
-            mine = [each for each in doomed if each in log_dir.logs]
+            mine = [each for each in doomed if log_dir.holds(each)]
             for topic_partition, error in log_dir.delete_all(mine) if mine else ():
                 # The next start finds a directory that the metadata does not know.
                 _LOG.error("partition not deleted partition=%s reason=%s", topic_partition, error)

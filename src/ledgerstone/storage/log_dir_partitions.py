@@ -306,6 +306,14 @@ class LogDirPartitions(CheckpointedLogs):
             and self.fs.is_dir(join(self.path, name))
         ]
 
+    def holds(self, topic_partition: TopicPartition) -> bool:
+        """Whether the partition is here, open or not."""
+        return (
+            topic_partition in self.logs
+            or topic_partition in self.refused
+            or self.fs.exists(self._directory_of(topic_partition))
+        )
+
     def topic_id_of(self, topic_partition: TopicPartition) -> bytes | None:
         """The topic id in the directory itself; None if it has none."""
         return read_topic_id(self.fs, self._directory_of(topic_partition))

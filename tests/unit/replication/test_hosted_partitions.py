@@ -29,6 +29,7 @@ from ledgerstone.replication.leadership import Leadership, LeadershipChanged
 from ledgerstone.sim.clock import VirtualClock
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.filesystem import SimFilesystem
+from ledgerstone.storage.filenames import Kind
 from ledgerstone.storage.log_dir import open_log_dir
 from ledgerstone.types import TopicPartition
 from tests.kit.logs import T0, batch
@@ -286,6 +287,50 @@ def test_directory_of_a_known_name_whose_id_nobody_ever_had_stops_the_start(node
     with pytest.raises(StorageError, match="has never heard"):
         hosted.load(image, topic_ids={OTHER_ID})
     assert TP in node.log_dir.live_partitions()
+
+
+def test_name_of_a_topic_deleted_while_it_was_damaged_is_free_again(node: Node) -> None:
+    node.follow(*a_topic())
+    node.hosted.get(TP).append(batch(("k", "v")), acks=1)
+    (segment,) = node.hosted.get(TP).log.segments
+    path = segment.path(Kind.LOG)
+    node.log_dir.close()
+    node.fs.unlink(path)
+    node.start()
+    with pytest.raises(LogStorageError):
+        node.hosted.get(TP)
+    node.follow(RemoveTopicRecord(topic_id=TOPIC_ID))
+    assert TP not in node.log_dir.live_partitions()
+    node.follow(*a_topic(topic_id=OTHER_ID))
+
+    assert node.hosted.get(TP).log.log_end_offset == 0
+    assert node.log_dir.notes.open_notes("t-0") == []
+
+
+def test_name_of_a_topic_deleted_while_its_directory_was_missing_is_free_again(node: Node) -> None:
+    node.follow(*a_topic())
+    node.hosted.get(TP).append(batch(("k", "v")), acks=1)
+    node.log_dir.close()
+    node.fs.rename("/data/t-0", "/elsewhere")
+    node.start()
+    with pytest.raises(LogStorageError):
+        node.hosted.get(TP)
+    node.follow(RemoveTopicRecord(topic_id=TOPIC_ID))
+    node.follow(*a_topic(topic_id=OTHER_ID))
+
+    assert node.hosted.get(TP).log.log_end_offset == 0
+    assert node.log_dir.doomed == {}
+
+
+def test_name_of_a_topic_deleted_after_it_could_not_be_made_is_free_again(node: Node) -> None:
+    node.fs.fail_matching("*", "*/t-0/*.log", errno.ENOSPC)
+    node.follow(*a_topic())
+    with pytest.raises(LogStorageError, match="No space left"):
+        node.hosted.get(TP)
+    node.follow(RemoveTopicRecord(topic_id=TOPIC_ID))
+    node.follow(*a_topic(topic_id=OTHER_ID))
+
+    assert node.hosted.get(TP).log.log_end_offset == 0
 
 
 def test_partition_that_is_moved_away_is_let_go_and_deleted(node: Node) -> None:
