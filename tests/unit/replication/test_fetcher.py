@@ -548,6 +548,26 @@ def test_full_disk_pauses_the_partition_until_there_is_room(bench: FollowerBench
     assert bench.log.log_end_offset == 4
 
 
+def test_full_disk_while_an_empty_log_begins_inside_a_batch_is_only_a_pause(
+    bench: FollowerBench,
+) -> None:
+    bench.leading.append(10)
+    bench.leading.append(1)
+    bench.leading.delete_before(4)
+    bench.run(3)
+    assert (bench.log.log_start_offset, bench.log.log_end_offset) == (4, 4)
+    # The log begins anew at the batch's base, and then takes nothing.
+    bench.disk.fs.fail_matching("pwrite", "*.log", errno.ENOSPC)
+    bench.run(1)
+    assert bench.log.log_end_offset == 0
+    for _ in range(2):
+        bench.now_ms += SETTINGS.backoff_ms
+        bench.run(6)
+
+    assert bench.fetcher.failed == {}
+    assert (bench.log.log_start_offset, bench.log.log_end_offset) == (4, 11)
+
+
 def test_log_that_takes_no_writes_is_not_fetched_any_more(bench: FollowerBench) -> None:
     bench.leading.append(2)
     bench.log.fail("fsync failed")
