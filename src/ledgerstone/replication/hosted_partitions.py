@@ -22,7 +22,8 @@ import logging
 from collections.abc import Container, Iterator, Mapping
 from typing import Final
 
-from ledgerstone.config.topic import resolve_topic
+from ledgerstone.config.topic import settle_topic
+from ledgerstone.dataclasses import replace
 from ledgerstone.errors import (
     InconsistentTopicId,
     LogStorageError,
@@ -449,10 +450,15 @@ class HostedPartitions:
                 partition.configure(self._min_insync(image, topic))
 
     def _log_config(self, image: MetadataImage, topic: str) -> LogConfig:
-        return LogConfig.from_topic(image.topic_config(topic), self._defaults(image))
+        values = settle_topic(image.topic_config(topic), self._defaults(image))
+        config = LogConfig.from_values(values)
+        if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
+            # What must not be compacted yet stays, as in Kafka.
+            config = replace(config, max_compaction_lag_ms=config.min_compaction_lag_ms)
+        return config
 
     def _min_insync(self, image: MetadataImage, topic: str) -> int:
-        values = resolve_topic(image.topic_config(topic), self._defaults(image))
+        values = settle_topic(image.topic_config(topic), self._defaults(image))
         minimum = values["min.insync.replicas"]
         assert isinstance(minimum, int)
         return minimum
