@@ -89,6 +89,8 @@ class HostedPartitions:
         self.cleaning_knowledge: CleaningKnowledge | None = None
         # Why each partition that should be here is not.
         self.offline: dict[TopicPartition, str] = {}
+        # Partitions whose directory failed under them, and where that is: nowhere else.
+        self.lost_with: dict[TopicPartition, DirectoryAssignment] = {}
         self._partitions: dict[TopicPartition, Partition] = {}
         # Still to be made, and still to be renamed aside; in the order they were asked for.
         self._to_host: dict[TopicPartition, None] = {}
@@ -329,6 +331,8 @@ class HostedPartitions:
         if self._node_id not in state.replicas or topic_partition in self._partitions:
             return None
         log = self._log_dirs.log(topic_partition)
+        if topic_partition in self.lost_with:
+            return None
         refused = self._log_dirs.refused(topic_partition)
         if log is None and refused is not None:
             _LOG.error("partition offline partition=%s reason=%s", topic_partition, refused)
@@ -401,12 +405,25 @@ class HostedPartitions:
         their files."""
         failed = [each for each in log_dir.logs if each in self._partitions]
         for topic_partition in failed:
-            self._let_go(topic_partition)
+            partition = self._let_go(topic_partition)
+            assert partition is not None
+            self._lose(partition, log_dir)
             self.offline[topic_partition] = f"its log directory {log_dir.path} is offline: {reason}"
         for topic_partition in log_dir.logs:
             self._to_drop.pop(topic_partition, None)
         log_dir.abandon()
         return failed
+
+    def _lose(self, partition: Partition, log_dir: LogDir) -> None:
+        """The controller takes its lead away as soon as it knows the directory, which it may not
+        have been told yet."""
+        assert self._image is not None
+        topic_partition, directory_id = partition.topic_partition, log_dir.meta.directory_id
+        lost = DirectoryAssignment(partition.topic_id, directory_id or b"")
+        self.lost_with[topic_partition] = lost
+        known = assigned_directory(self._image, topic_partition, self._node_id)
+        if directory_id is not None and known not in (None, directory_id):
+            self._assignments[topic_partition] = lost
 
     def _let_go(self, topic_partition: TopicPartition) -> Partition | None:
         partition = self._partitions.pop(topic_partition, None)
@@ -420,6 +437,7 @@ class HostedPartitions:
 
     def _retire(self, topic_partition: TopicPartition) -> None:
         was_offline = self.offline.pop(topic_partition, None) is not None
+        self.lost_with.pop(topic_partition, None)
         self._to_host.pop(topic_partition, None)
         was_open = self._let_go(topic_partition) is not None
         # What could not be opened goes as well: it must not stand in the way of a new partition of

@@ -31,6 +31,7 @@ from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.filesystem import SimFilesystem
 from ledgerstone.storage.filenames import Kind
 from ledgerstone.storage.log_dir import open_log_dir
+from ledgerstone.storage.log_dirs import LogDirs
 from ledgerstone.types import TopicPartition
 from tests.kit.logs import T0, batch
 
@@ -456,3 +457,49 @@ def test_one_delta_that_removes_and_adds_again_wipes_the_log(node: Node) -> None
 
     assert node.hosted.get(TP).log.log_end_offset == 0
     assert node.hosted.take_removed() == [TP]
+
+
+# -- directories -----------------------------------------------------------------------------------
+
+
+class TwoDirectories(Node):
+    """Each partition in one of them, of which the controller has not been told."""
+
+    def start(self) -> None:
+        dirs = [
+            open_log_dir(self.fs, self.clock, SeededDice(seed), path, node_id=1, cluster_id="c")
+            for seed, path in enumerate(("/data", "/other"), 1)
+        ]
+        self.log_dir, self.other = dirs
+        self.log_dirs = LogDirs(metadata=self.log_dir, online=dirs, may_fail=True)
+        self.hosted = HostedPartitions(self.log_dirs, 1, {})
+        self.hosted.load(self.image)
+
+    def fail_other(self) -> list[TopicPartition]:
+        self.log_dirs.io_error(self.other, OSError(errno.EIO, "gone"))
+        ((log_dir, reason),) = self.log_dirs.take_failures()
+        return self.hosted.directory_failed(log_dir, reason)
+
+
+def test_partition_of_a_failed_directory_is_not_made_again_elsewhere() -> None:
+    node = TwoDirectories()
+    node.follow(*a_topic(partitions=2, replicas=(1, 2)))
+    node.hosted.take_assignments()
+    (lost,) = (each for each in node.other.logs)
+    node.hosted.get(lost).append(batch(("k", "v")), acks=1)
+    topic_id, directory_id = TOPIC_ID, node.other.meta.directory_id
+
+    assert node.fail_other() == [lost]
+    # Whether or not it was told before: it counts as online until the controller knows.
+    assert node.hosted.take_assignments() == {lost: (topic_id, directory_id)}
+    node.follow(change(number=lost.partition, isr=[1]))
+    node.follow(change(number=lost.partition, leader=2))
+    node.follow(change(number=lost.partition, leader=1))
+    with pytest.raises(LogStorageError, match="/other is offline"):
+        node.hosted.get(lost)
+    assert lost not in node.log_dir.logs
+    # Assigned away and back it is another replica.
+    node.follow(change(number=lost.partition, leader=2, isr=[2], replicas=[2]))
+    node.follow(change(number=lost.partition, replicas=[2, 1]))
+
+    assert node.hosted.get(lost).log.log_end_offset == 0
