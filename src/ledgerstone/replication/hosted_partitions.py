@@ -23,6 +23,7 @@ from collections.abc import Container, Iterator, Mapping
 from typing import Final
 
 from ledgerstone.config.topic import settle_topic
+from ledgerstone.config.understood import is_understood
 from ledgerstone.dataclasses import replace
 from ledgerstone.errors import (
     InconsistentTopicId,
@@ -461,6 +462,9 @@ class HostedPartitions:
         if resource.resource_type == ResourceType.GROUP:
             return
         everything = resource.resource_type == ResourceType.BROKER
+        for name, text in image.config_of(resource).items() if everything else ():
+            if not is_understood(name, text):
+                _LOG.error("setting not taken broker=%s key=%s", resource.name, name)
         for topic_partition, partition in self._partitions.items():
             if everything or topic_partition.topic == resource.name:
                 topic = topic_partition.topic
