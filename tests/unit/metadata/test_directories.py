@@ -13,6 +13,7 @@ from ledgerstone.protocol.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsResponse,
 )
 from ledgerstone.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from ledgerstone.protocol.messages.delete_topics import DeleteTopicsRequest
 from tests.unit.metadata.led_cluster import NO_LEADER, LedCluster, a_directory
 
 
@@ -115,6 +116,22 @@ def test_a_replica_in_a_directory_that_has_failed_meanwhile_leads_no_more() -> N
 
     assert cluster.led() == (2, [2])
     assert cluster.partition().directory_of(1) == a_directory(1, 1)
+
+
+def test_two_brokers_that_name_one_directory_do_no_harm() -> None:
+    cluster = LedCluster([1, 2], directories=2)
+    for broker_id in (1, 2):
+        answer = _assign(cluster, a_directory(1, 1), 0, broker_id=broker_id)
+        assert _codes(answer) == [ErrorCode.NONE]
+    assert cluster.partition().directories == (a_directory(1, 1),) * 2
+
+    for number in (0, 1):
+        assert _codes(_assign(cluster, a_directory(2, number), 0, broker_id=2)) == [ErrorCode.NONE]
+    assert _codes(_assign(cluster, a_directory(1, 1), 0, broker_id=2)) == [ErrorCode.NONE]
+    cluster.ask(DeleteTopicsRequest(topic_names=["t"]))
+
+    cluster.controller.partitions.index.check_invariants()
+    assert cluster.image.topics == {}
 
 
 def test_67_only_the_partitions_of_a_failed_directory_move() -> None:
