@@ -6,6 +6,7 @@ from typing import Final
 from ledgerstone.errors import ConfigError
 
 OVERRIDES_KEY: Final = "max.connections.per.ip.overrides"
+_LONGEST_NUMBER: Final = 10
 
 
 def parse_overrides(text: str) -> dict[str, int]:
@@ -18,7 +19,8 @@ def parse_overrides(text: str) -> dict[str, int]:
             address = ipaddress.ip_address(host.removeprefix("[").removesuffix("]"))
         except ValueError as error:
             raise ConfigError(OVERRIDES_KEY, text, f"{host!r} is no IP address") from error
-        if not colon or not number.isdecimal() or not number.isascii():
+        is_number = number.isdecimal() and number.isascii() and len(number) <= _LONGEST_NUMBER
+        if not colon or not is_number:
             raise ConfigError(OVERRIDES_KEY, text, f"{each!r} is not address:number")
         limits[str(address)] = int(number)
     return limits

@@ -6,6 +6,7 @@ the default declared here.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from ledgerstone.config.setting import ConfigKey, ConfigType, Synonym, Value
@@ -363,6 +364,21 @@ def resolve_topic(overrides: Mapping[str, str], broker: Mapping[str, str]) -> di
             "min.compaction.lag.ms", low, f"must not exceed max.compaction.lag.ms={high}"
         )
     return resolved
+
+
+def settle_topic(overrides: Mapping[str, str], broker: Mapping[str, str]) -> dict[str, Value]:
+    """As `resolve_topic`, of settings that are committed. They were judged beside the defaults of
+    that time, by the controller, which may be Kafka's; defaults change, and differ from broker to
+    broker. So what is not understood here counts as not set, and contradictions stay."""
+    values: dict[str, Value] = {}
+    for name, key in TOPIC_KEYS.items():
+        values[name] = key.default
+        with suppress(ConfigError):
+            values[name] = _from_broker(key, broker)
+        if name in overrides:
+            with suppress(ConfigError):
+                values[name] = parse_topic_overrides({name: overrides[name]})[name]
+    return values
 
 
 def _from_broker(key: ConfigKey, broker: Mapping[str, str]) -> Value:

@@ -10,7 +10,7 @@ from ledgerstone.config.broker_keys import BROKER_KEYS
 from ledgerstone.config.group import GROUP_KEYS, GroupKey
 from ledgerstone.config.listener_keys import find_key
 from ledgerstone.config.setting import ConfigKey, ConfigType, format_value
-from ledgerstone.config.topic import TOPIC_KEYS, resolve_topic
+from ledgerstone.config.topic import TOPIC_KEYS, settle_topic
 from ledgerstone.dataclasses import dataclass, replace
 from ledgerstone.metadata.image import EVERY_BROKER, ConfigResource, MetadataImage, ResourceType
 
@@ -50,7 +50,7 @@ def topic_entries(
     image: MetadataImage, config: BrokerConfig, overrides: Mapping[str, str]
 ) -> list[ConfigEntry]:
     """Every topic key of a topic that has `overrides` of its own."""
-    values = resolve_topic(overrides, image.broker_values(config.node_id, config.raw))
+    values = settle_topic(overrides, image.broker_values(config.node_id, config.raw))
     layers = _broker_layers(image, config)
     entries = []
     for name, key in TOPIC_KEYS.items():

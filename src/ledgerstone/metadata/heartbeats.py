@@ -4,6 +4,7 @@
 |---|---|---|
 | fenced | a shutdown | shut down |
 | fenced | to be unfenced, its metadata at or after its registration | unfenced |
+| fenced | the same, and names a directory that has failed since | fenced until it asks again |
 | unfenced | to be fenced, or with it a shutdown | fenced, shut down |
 | unfenced | a shutdown, and leads something; or leads nothing | in controlled shutdown; shut down |
 | in controlled shutdown | anything, while it leads or an active broker is behind | the same |
@@ -55,6 +56,9 @@ def heartbeat(
         return Decision([], BrokerHeartbeatResponse(error_code=error.code))
     sessions.heartbeat(broker.broker_id, broker.broker_epoch, now_ms=now_ms, end_offset=next_offset)
     after = next_state(partitions, sessions, broker, request)
+    if after is BrokerControlState.UNFENCED and broker.fenced and _failed(partitions, request):
+        # Elections must know first what is gone. Its next heartbeat unfences it.
+        after = BrokerControlState.FENCED
     records: list[MetadataRecord] = []
     match after:
         case BrokerControlState.FENCED | BrokerControlState.SHUTDOWN_NOW:
@@ -149,8 +153,7 @@ def _directories(
     """What the broker says of its log directories: those that failed, those closed to replicas."""
     level = partitions.image.metadata_version
     records: list[MetadataRecord] = []
-    offline = [each for each in broker.log_dirs if each in request.offline_log_dirs]
-    if offline and level >= DIRECTORIES_FROM:
+    if offline := _failed(partitions, request):
         online = [each for each in broker.log_dirs if each not in offline]
         records += changes_for_offline_directories(partitions, broker.broker_id, offline)
         records.append(_change(broker, log_dirs=online))
@@ -160,6 +163,14 @@ def _directories(
         if known is None or set(known) != set(cordoned):
             records.append(_change(broker, cordoned_log_dirs=list(cordoned)))
     return records
+
+
+def _failed(partitions: Partitions, request: BrokerHeartbeatRequest) -> list[bytes]:
+    """Directories that count as online until now."""
+    if partitions.image.metadata_version < DIRECTORIES_FROM:
+        return []
+    log_dirs = partitions.image.brokers[request.broker_id].log_dirs
+    return [each for each in log_dirs if each in request.offline_log_dirs]
 
 
 def _change(

@@ -8,6 +8,7 @@ import enum
 from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
+from ledgerstone.config.understood import is_understood
 from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.metadata.features import METADATA_VERSION, METADATA_VERSION_FEATURE
 from ledgerstone.metadata.kept_records import KeptKey
@@ -201,9 +202,16 @@ class MetadataImage:
         return self.config_of(ConfigResource(ResourceType.TOPIC, topic))
 
     def broker_values(self, broker_id: int, static: Mapping[str, str]) -> dict[str, str]:
-        """A broker's settings as text: its own, before every broker's, before the static ones."""
-        own = ConfigResource(ResourceType.BROKER, str(broker_id))
-        return {**static, **self.config_of(EVERY_BROKER), **self.config_of(own)}
+        """A broker's settings as text: its own, before every broker's, before the static ones.
+
+        What is committed and not understood counts as not set. A Kafka controller takes values that
+        we refuse, and no broker may end over them."""
+        values = dict(static)
+        for resource in (EVERY_BROKER, ConfigResource(ResourceType.BROKER, str(broker_id))):
+            for name, text in self.config_of(resource).items():
+                if is_understood(name, text):
+                    values[name] = text
+        return values
 
     def check_invariants(self) -> None:
         """For tests and simulations: what every image keeps, whatever was replayed into it."""

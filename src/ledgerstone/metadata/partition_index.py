@@ -162,8 +162,10 @@ def _put(groups: dict[G, set[Key]], names: Iterable[G], key: Key) -> None:
 
 def _take(groups: dict[G, set[Key]], names: Iterable[G], key: Key) -> None:
     for name in names:
-        keys = groups[name]
-        # A hand-made partition may name a directory twice.
+        keys = groups.get(name)
+        if keys is None:
+            # A partition may name a directory twice: brokers say what they like.
+            continue
         keys.discard(key)
         if not keys:
             del groups[name]

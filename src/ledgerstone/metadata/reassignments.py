@@ -102,11 +102,9 @@ def _target(partition: PartitionImage, wanted: Sequence[int]) -> PartitionTarget
     replicas there are now. A replica that was being added and is still wanted has to arrive."""
     present = partition.replicas
     removing = sorted(each for each in present if each not in wanted)
-    adding = sorted(each for each in wanted if each not in present)
-    still_adding = [each for each in partition.adding_replicas if each in wanted]
-    return PartitionTarget(
-        replicas=[*wanted, *removing], removing=removing, adding=adding or still_adding
-    )
+    still_adding = partition.adding_replicas
+    adding = sorted(each for each in wanted if each not in present or each in still_adding)
+    return PartitionTarget(replicas=[*wanted, *removing], removing=removing, adding=adding)
 
 
 def _cancel(

@@ -22,7 +22,9 @@ import logging
 from collections.abc import Container, Iterator, Mapping
 from typing import Final
 
-from ledgerstone.config.topic import resolve_topic
+from ledgerstone.config.topic import settle_topic
+from ledgerstone.config.understood import is_understood
+from ledgerstone.dataclasses import replace
 from ledgerstone.errors import (
     InconsistentTopicId,
     LogStorageError,
@@ -88,6 +90,8 @@ class HostedPartitions:
         self.cleaning_knowledge: CleaningKnowledge | None = None
         # Why each partition that should be here is not.
         self.offline: dict[TopicPartition, str] = {}
+        # Partitions whose directory failed under them, and where that is: nowhere else.
+        self.lost_with: dict[TopicPartition, DirectoryAssignment] = {}
         self._partitions: dict[TopicPartition, Partition] = {}
         # Still to be made, and still to be renamed aside; in the order they were asked for.
         self._to_host: dict[TopicPartition, None] = {}
@@ -281,7 +285,7 @@ class HostedPartitions:
             assert topic_partition not in self._partitions, topic_partition
         for topic_partition in self._to_drop:
             assert topic_partition not in self._partitions, topic_partition
-            assert self._log_dirs.of(topic_partition) is not None, topic_partition
+            assert any(each.holds(topic_partition) for each in self._log_dirs.online)
 
     def _change(self, change: PartitionDelta) -> None:
         topic_partition = TopicPartition(change.topic, change.partition)
@@ -328,6 +332,8 @@ class HostedPartitions:
         if self._node_id not in state.replicas or topic_partition in self._partitions:
             return None
         log = self._log_dirs.log(topic_partition)
+        if topic_partition in self.lost_with:
+            return None
         refused = self._log_dirs.refused(topic_partition)
         if log is None and refused is not None:
             _LOG.error("partition offline partition=%s reason=%s", topic_partition, refused)
@@ -400,12 +406,25 @@ class HostedPartitions:
         their files."""
         failed = [each for each in log_dir.logs if each in self._partitions]
         for topic_partition in failed:
-            self._let_go(topic_partition)
+            partition = self._let_go(topic_partition)
+            assert partition is not None
+            self._lose(partition, log_dir)
             self.offline[topic_partition] = f"its log directory {log_dir.path} is offline: {reason}"
         for topic_partition in log_dir.logs:
             self._to_drop.pop(topic_partition, None)
         log_dir.abandon()
         return failed
+
+    def _lose(self, partition: Partition, log_dir: LogDir) -> None:
+        """The controller takes its lead away as soon as it knows the directory, which it may not
+        have been told yet."""
+        assert self._image is not None
+        topic_partition, directory_id = partition.topic_partition, log_dir.meta.directory_id
+        lost = DirectoryAssignment(partition.topic_id, directory_id or b"")
+        self.lost_with[topic_partition] = lost
+        known = assigned_directory(self._image, topic_partition, self._node_id)
+        if directory_id is not None and known not in (None, directory_id):
+            self._assignments[topic_partition] = lost
 
     def _let_go(self, topic_partition: TopicPartition) -> Partition | None:
         partition = self._partitions.pop(topic_partition, None)
@@ -418,16 +437,22 @@ class HostedPartitions:
         return partition
 
     def _retire(self, topic_partition: TopicPartition) -> None:
-        self.offline.pop(topic_partition, None)
+        was_offline = self.offline.pop(topic_partition, None) is not None
+        self.lost_with.pop(topic_partition, None)
         self._to_host.pop(topic_partition, None)
-        if self._let_go(topic_partition) is not None:
+        was_open = self._let_go(topic_partition) is not None
+        # What could not be opened goes as well: it must not stand in the way of a new partition of
+        # its name.
+        if was_open or (
+            was_offline and any(each.holds(topic_partition) for each in self._log_dirs.online)
+        ):
             self._to_drop[topic_partition] = None
 
     def _drop(self, doomed: list[TopicPartition]) -> None:
         for topic_partition in doomed:
             del self._to_drop[topic_partition]
         for log_dir in list(self._log_dirs.online):
-            mine = [each for each in doomed if each in log_dir.logs]
+            mine = [each for each in doomed if log_dir.holds(each)]
             for topic_partition, error in log_dir.delete_all(mine) if mine else ():
                 # The next start finds a directory that the metadata does not know.
                 _LOG.error("partition not deleted partition=%s reason=%s", topic_partition, error)
@@ -437,6 +462,9 @@ class HostedPartitions:
         if resource.resource_type == ResourceType.GROUP:
             return
         everything = resource.resource_type == ResourceType.BROKER
+        for name, text in image.config_of(resource).items() if everything else ():
+            if not is_understood(name, text):
+                _LOG.error("setting not taken broker=%s key=%s", resource.name, name)
         for topic_partition, partition in self._partitions.items():
             if everything or topic_partition.topic == resource.name:
                 topic = topic_partition.topic
@@ -444,10 +472,15 @@ class HostedPartitions:
                 partition.configure(self._min_insync(image, topic))
 
     def _log_config(self, image: MetadataImage, topic: str) -> LogConfig:
-        return LogConfig.from_topic(image.topic_config(topic), self._defaults(image))
+        values = settle_topic(image.topic_config(topic), self._defaults(image))
+        config = LogConfig.from_values(values)
+        if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
+            # What must not be compacted yet stays, as in Kafka.
+            config = replace(config, max_compaction_lag_ms=config.min_compaction_lag_ms)
+        return config
 
     def _min_insync(self, image: MetadataImage, topic: str) -> int:
-        values = resolve_topic(image.topic_config(topic), self._defaults(image))
+        values = settle_topic(image.topic_config(topic), self._defaults(image))
         minimum = values["min.insync.replicas"]
         assert isinstance(minimum, int)
         return minimum

@@ -13,6 +13,7 @@ from ledgerstone.types import INT64_MAX, TopicPartition
 
 NO_LIMIT: Final = INT64_MAX
 _EVERY: Final = "*"
+_LONGEST_NUMBER: Final = 10
 
 
 class ByteRate:
@@ -45,6 +46,13 @@ class ByteRate:
     def _forget(self, number: int) -> None:
         while self._samples and self._samples[0][0] <= number - self._windows:
             self._samples.popleft()
+
+
+def _number(text: str) -> int | None:
+    """The setting is committed, so what names nothing must not stop a broker: a list may end with a
+    comma."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER
+    return int(text) if is_number else None
 
 
 class ReplicationThrottle:
@@ -83,7 +91,12 @@ class ReplicationThrottle:
         if any(each.strip() == _EVERY for each in entries):
             return None
         pairs = (each.strip().partition(":") for each in entries)
-        return frozenset(int(number) for number, _, node in pairs if int(node) == self._node_id)
+        numbers = [(_number(partition), _number(node)) for partition, _, node in pairs]
+        return frozenset(
+            partition
+            for partition, node in numbers
+            if partition is not None and node == self._node_id
+        )
 
     def is_throttled(self, topic_partition: TopicPartition) -> bool:
         topic, number = topic_partition

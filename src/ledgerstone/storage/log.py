@@ -181,7 +181,7 @@ class PartitionLog:
             return False
         self.log_start_offset = offset
         if self.epochs.truncate_from_start(offset):
-            self.epoch_checkpoint.write(self.epochs.entries())
+            self.epochs_were_cut()
         return True
 
     # -- append -------------------------------------------------------------------------------
@@ -375,6 +375,19 @@ class PartitionLog:
         if begins or self._has_unwritten_epoch:
             self.epoch_checkpoint.write(self.epochs.entries())
             self._has_unwritten_epoch = False
+
+    def epochs_were_cut(self) -> None:
+        """Where the disk refuses, the file follows with the next batch: until then a load cuts the
+        same entries, as they lie outside of the log."""
+        try:
+            self.epoch_checkpoint.write(self.epochs.entries())
+        except OSError as error:
+            self._has_unwritten_epoch = True
+            _LOG.warning(
+                "leader epochs not written partition=%s reason=%s", self.topic_partition, error
+            )
+            if self.on_disk_error is not None:
+                self.on_disk_error(error)
 
     def lead_from(self, leader_epoch: int, start_offset: int) -> None:
         """The metadata says so. Written with the first batch, as a load cuts an epoch without one:

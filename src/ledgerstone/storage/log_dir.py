@@ -90,8 +90,10 @@ class LogDir(LogDirPartitions):
             except OSError as error:
                 refused.append((topic_partition, error))
                 continue
-            delay_ms = 0 if log is None else log.config.file_delete_delay_ms
-            self.doom(join(self.path, aside), delay_ms)
+            # One that was refused may be refused because its directory is missing.
+            if log is not None or self.fs.exists(join(self.path, aside)):
+                delay_ms = 0 if log is None else log.config.file_delete_delay_ms
+                self.doom(join(self.path, aside), delay_ms)
         if len(refused) < len(topic_partitions):
             try:
                 self._renamed_aside()
@@ -117,7 +119,9 @@ class LogDir(LogDirPartitions):
         log = self.logs.pop(topic_partition, None)
         for segment in log.segments if log is not None else ():
             segment.forget()
-        self.fs.rename(join(self.path, name), join(self.path, aside))
+        if log is not None or self.fs.exists(join(self.path, name)):
+            self.fs.rename(join(self.path, name), join(self.path, aside))
+        self.refused.pop(topic_partition, None)
         self.remembered.forget(topic_partition)
         self.notes.forget(name)
         return log

@@ -9,7 +9,14 @@ from typing import Final
 
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.dataclasses import dataclass, field
-from ledgerstone.errors import CorruptFile, Damage, DamagedLog, KafkaError, StorageError
+from ledgerstone.errors import (
+    CorruptFile,
+    Damage,
+    DamagedLog,
+    InconsistentTopicId,
+    KafkaError,
+    StorageError,
+)
 from ledgerstone.fs import Filesystem, join
 from ledgerstone.records.compression import Codecs
 from ledgerstone.storage.checkpoints import OffsetCheckpoint, write_atomically
@@ -84,7 +91,8 @@ class LogDirPartitions(CheckpointedLogs):
         """Opens every partition found, one by one, so that a shell can show progress.
 
         Partitions that cannot be opened end up in `refused`. With `topic_id_for`, those of no known
-        topic end up in `unknown` and stay closed."""
+        topic end up in `unknown` and stay closed; so do those of an earlier topic of a known name,
+        which was deleted and created again while nobody looked."""
         for name, found in _partition_dirs(self.fs, self.path):
             topic_partition = found.topic_partition
             if found.state is DirState.DELETE:
@@ -104,6 +112,9 @@ class LogDirPartitions(CheckpointedLogs):
                     if topic_id is not None:
                         settle_topic_id(self.fs, join(self.path, name), topic_partition, topic_id)
                     log = self._open(topic_partition, config_for(topic_partition))
+                except InconsistentTopicId:
+                    self.unknown.append(topic_partition)
+                    continue
                 except NOT_OPENED as error:
                     self._refuse(topic_partition, error)
                     continue
@@ -301,6 +312,14 @@ class LogDirPartitions(CheckpointedLogs):
             and found.state is DirState.LIVE
             and self.fs.is_dir(join(self.path, name))
         ]
+
+    def holds(self, topic_partition: TopicPartition) -> bool:
+        """Whether the partition is here, open or not."""
+        return (
+            topic_partition in self.logs
+            or topic_partition in self.refused
+            or self.fs.exists(self._directory_of(topic_partition))
+        )
 
     def topic_id_of(self, topic_partition: TopicPartition) -> bytes | None:
         """The topic id in the directory itself; None if it has none."""

@@ -193,7 +193,8 @@ def rename_in_place(
 def truncate_to(log: PartitionLog, offset: int) -> bool:
     """Drops every batch that holds or follows `offset`; False if there was none."""
     if offset >= log.log_end_offset:
-        _cut_epochs(log, offset)
+        if log.epochs.truncate_from_end(offset):
+            log.epochs_were_cut()
         return False
     if log.segments.first.base_offset > offset:
         truncate_fully_and_start_at(log, offset)

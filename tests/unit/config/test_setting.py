@@ -5,7 +5,12 @@ import re
 import pytest
 
 from ledgerstone.config.setting import ConfigKey, ConfigType, Value, format_value
-from ledgerstone.config.topic import TOPIC_KEYS, parse_topic_overrides, resolve_topic
+from ledgerstone.config.topic import (
+    TOPIC_KEYS,
+    parse_topic_overrides,
+    resolve_topic,
+    settle_topic,
+)
 from ledgerstone.errors import ConfigError
 from ledgerstone.types import INT32_MAX, INT64_MAX
 
@@ -164,6 +169,30 @@ def test_minimum_lag_above_the_maximum_is_refused_wherever_they_come_from() -> N
         resolve_topic({"min.compaction.lag.ms": "11", "max.compaction.lag.ms": "10"}, {})
     with pytest.raises(ConfigError, match=r"must not exceed max.compaction.lag.ms=10"):
         resolve_topic({"min.compaction.lag.ms": "11"}, {"log.cleaner.max.compaction.lag.ms": "10"})
+
+
+def test_what_is_committed_holds_as_far_as_it_is_understood() -> None:
+    """As under a Kafka controller, which knows other settings and values."""
+    own = {
+        "min.compaction.lag.ms": "11",
+        "remote.storage.enable": "true",
+        "segment.bytes": "many",
+        "not.known.here": "1",
+        "retention.ms": "5",
+    }
+    broker = {"log.cleaner.max.compaction.lag.ms": "10", "log.segment.bytes": "2000000"}
+
+    settled = settle_topic(own, broker)
+
+    expected = {
+        "min.compaction.lag.ms": 11,
+        "max.compaction.lag.ms": 10,
+        "remote.storage.enable": False,
+        "segment.bytes": 2000000,
+        "retention.ms": 5,
+    }
+    assert settled == resolve_topic({}, {}) | expected
+    assert settle_topic({}, {"retention.ms": "5"}) == resolve_topic({}, {"retention.ms": "5"})
 
 
 # -- synonyms -------------------------------------------------------------------------------------

@@ -12,6 +12,8 @@ from ledgerstone.protocol.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequestTopic,
     AssignReplicasToDirsResponse,
 )
+from ledgerstone.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from ledgerstone.protocol.messages.delete_topics import DeleteTopicsRequest
 from tests.unit.metadata.led_cluster import NO_LEADER, LedCluster, a_directory
 
 
@@ -116,6 +118,22 @@ def test_a_replica_in_a_directory_that_has_failed_meanwhile_leads_no_more() -> N
     assert cluster.partition().directory_of(1) == a_directory(1, 1)
 
 
+def test_two_brokers_that_name_one_directory_do_no_harm() -> None:
+    cluster = LedCluster([1, 2], directories=2)
+    for broker_id in (1, 2):
+        answer = _assign(cluster, a_directory(1, 1), 0, broker_id=broker_id)
+        assert _codes(answer) == [ErrorCode.NONE]
+    assert cluster.partition().directories == (a_directory(1, 1),) * 2
+
+    for number in (0, 1):
+        assert _codes(_assign(cluster, a_directory(2, number), 0, broker_id=2)) == [ErrorCode.NONE]
+    assert _codes(_assign(cluster, a_directory(1, 1), 0, broker_id=2)) == [ErrorCode.NONE]
+    cluster.ask(DeleteTopicsRequest(topic_names=["t"]))
+
+    cluster.controller.partitions.index.check_invariants()
+    assert cluster.image.topics == {}
+
+
 def test_67_only_the_partitions_of_a_failed_directory_move() -> None:
     cluster = LedCluster([1, 2], [1, 2], directories=2)
     _assign(cluster, a_directory(1, 0), 0)
@@ -140,3 +158,32 @@ def test_67_a_single_replica_in_a_failed_directory_stays_offline() -> None:
     cluster.register(1, directories=2)
     cluster.unfence(1)
     assert cluster.led() == (1, [1])
+
+
+def test_a_directory_that_fails_as_its_broker_comes_back_is_not_led_from() -> None:
+    """The heartbeat that asks to be unfenced is the first to name it."""
+    cluster = LedCluster([1, 2], directories=2, elr=True, configs={"min.insync.replicas": "2"})
+    _assign(cluster, a_directory(1, 0), 0)
+    _assign(cluster, a_directory(2, 0), 0, broker_id=2)
+    cluster.fence(2)
+    cluster.fence(1)
+    assert cluster.partition().eligible_leader_replicas == (1, 2)
+
+    def beat(broker_id: int, *offline: bytes) -> bool:
+        request = BrokerHeartbeatRequest(
+            broker_id=broker_id,
+            broker_epoch=cluster.epoch(broker_id),
+            current_metadata_offset=len(cluster.log),
+            offline_log_dirs=list(offline),
+        )
+        response = cluster.ask(request)
+        assert response.error_code == ErrorCode.NONE
+        return bool(response.is_fenced)
+
+    failed = a_directory(1, 0)
+    while beat(1, failed):
+        assert failed not in cluster.image.brokers[1].log_dirs
+    assert cluster.led() == (NO_LEADER, [])
+    assert not beat(2)
+
+    assert cluster.led() == (2, [2])

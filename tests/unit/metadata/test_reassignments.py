@@ -83,6 +83,30 @@ def test_moving_replicas_holds_no_unclean_election() -> None:
     assert cluster.led() == (NO_LEADER, [2])
 
 
+def test_a_replica_that_has_not_arrived_has_to_when_more_are_wanted() -> None:
+    """Otherwise the move ends with it out of sync, and the old replicas go."""
+    cluster = LedCluster([1], brokers=4)
+    assert cluster.reassign([2, 3]) == ErrorCode.NONE
+    assert cluster.reassign([2, 3, 4]) == ErrorCode.NONE
+    assert cluster.partition().adding_replicas == (2, 3, 4)
+
+    cluster.alter([1, 4])
+    assert cluster.partition().replicas == (2, 3, 4, 1)
+    cluster.alter([1, 4, 2, 3])
+
+    assert cluster.partition().replicas == (2, 3, 4)
+    assert not cluster.partition().is_reassigning
+
+
+def test_a_cancelled_move_leaves_no_replica_that_has_not_arrived() -> None:
+    cluster = LedCluster([1], brokers=4)
+    cluster.reassign([2])
+    cluster.reassign([2, 3])
+
+    assert cluster.reassign(None) == ErrorCode.NONE
+    assert cluster.partition().replicas == (1,)
+
+
 def test_a_partition_named_twice_is_moved_once() -> None:
     cluster = LedCluster([1, 2, 3], brokers=5)
     wanted = [AlterReassignmentsPartition(0, [1, 2, 4]), AlterReassignmentsPartition(0, [1, 2, 5])]

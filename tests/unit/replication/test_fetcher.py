@@ -548,6 +548,65 @@ def test_full_disk_pauses_the_partition_until_there_is_room(bench: FollowerBench
     assert bench.log.log_end_offset == 4
 
 
+def test_full_disk_while_an_empty_log_begins_inside_a_batch_is_only_a_pause(
+    bench: FollowerBench,
+) -> None:
+    bench.leading.append(10)
+    bench.leading.append(1)
+    bench.leading.delete_before(4)
+    bench.run(3)
+    assert (bench.log.log_start_offset, bench.log.log_end_offset) == (4, 4)
+    # The log begins anew at the batch's base, and then takes nothing.
+    bench.disk.fs.fail_matching("pwrite", "*.log", errno.ENOSPC)
+    bench.run(1)
+    assert bench.log.log_end_offset == 0
+    for _ in range(2):
+        bench.now_ms += SETTINGS.backoff_ms
+        bench.run(6)
+
+    assert bench.fetcher.failed == {}
+    assert (bench.log.log_start_offset, bench.log.log_end_offset) == (4, 11)
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EMFILE])
+def test_epochs_that_cannot_be_written_do_not_keep_the_log_start_back(
+    bench: FollowerBench, error: int
+) -> None:
+    bench.leading.append(10)
+    bench.leading.append(1)
+    bench.run(3)
+    bench.leading.delete_before(4)
+    bench.disk.fs.fail_matching("*", "*leader-epoch-checkpoint*", error)
+    bench.run(2)
+    assert bench.log.log_start_offset == 4
+    assert bench.fetcher.failed == {}
+    # The file still has what the log has not, and a load cuts it.
+    bench.restart(0)
+    assert bench.log.epochs.entries() == [(0, bench.log.log_start_offset)]
+    bench.leading.append(3)
+    bench.run(6)
+
+    assert (bench.log.log_start_offset, bench.log.log_end_offset) == (4, 14)
+
+
+def test_lost_epoch_that_cannot_be_cut_from_its_file_stops_nothing(bench: FollowerBench) -> None:
+    bench.leading.append(2)
+    bench.run(2)
+    partition = bench.partitions[TP]
+    partition.assume(led_by(FOLLOWER, 1, (FOLLOWER, LEADER)))
+    bench.fetcher.unfollow(TP)
+    bench.leading.lead_next(2)
+    bench.leading.append(1)
+    partition.assume(led(2))
+    bench.follow(2)
+    bench.disk.fs.fail_matching("*", "*leader-epoch-checkpoint*", errno.EMFILE)
+    bench.run(4)
+
+    assert bench.fetcher.failed == {}
+    assert stored(bench.log) == [each.data for each in bench.leading.written]
+    assert bench.log.epochs.entries() == [(0, 0), (2, 2)]
+
+
 def test_log_that_takes_no_writes_is_not_fetched_any_more(bench: FollowerBench) -> None:
     bench.leading.append(2)
     bench.log.fail("fsync failed")

@@ -29,11 +29,14 @@ from ledgerstone.replication.leadership import Leadership, LeadershipChanged
 from ledgerstone.sim.clock import VirtualClock
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.filesystem import SimFilesystem
+from ledgerstone.storage.filenames import Kind
 from ledgerstone.storage.log_dir import open_log_dir
+from ledgerstone.storage.log_dirs import LogDirs
 from ledgerstone.types import TopicPartition
 from tests.kit.logs import T0, batch
 
 TOPIC_ID = bytes(15) + b"\x07"
+OTHER_ID = bytes(15) + b"\x09"
 TP = TopicPartition("t", 0)
 
 
@@ -254,6 +257,83 @@ def test_directory_of_a_topic_the_metadata_never_had_stops_the_start(node: Node)
         hosted.load(MetadataImage(cluster_id="c"), topic_ids=set())
 
 
+@pytest.mark.parametrize("is_clean", [True, False])
+@pytest.mark.parametrize("replicas", [(1,), (2, 1)])
+def test_topic_that_was_deleted_and_made_again_while_the_broker_was_down_starts_empty(
+    node: Node, replicas: tuple[int, ...], *, is_clean: bool
+) -> None:
+    node.follow(*a_topic(replicas=replicas))
+    node.hosted.get(TP).log.append_as_follower(batch(("k", "v"), base_offset=0))
+    if is_clean:
+        node.log_dir.close()
+    else:
+        node.fs.kill()
+    node.image, _ = apply(node.image, [RemoveTopicRecord(topic_id=TOPIC_ID)])
+    node.image, _ = apply(node.image, a_topic(topic_id=OTHER_ID, replicas=replicas))
+    node.start()
+
+    assert node.hosted.get(TP).log.log_end_offset == 0
+    assert node.log_dir.topic_id_of(TP) == OTHER_ID
+    names = node.fs.list_dir("/data")
+    assert [name for name in names if name.startswith(TP.topic) and name.endswith("-stray")]
+
+
+def test_directory_of_a_known_name_whose_id_nobody_ever_had_stops_the_start(node: Node) -> None:
+    node.follow(*a_topic())
+    node.fs.kill()
+    node.log_dir = open_log_dir(node.fs, node.clock, SeededDice(1), "/data", node_id=1)
+    image, _ = apply(MetadataImage(cluster_id="c"), a_topic(topic_id=OTHER_ID))
+    hosted = HostedPartitions(node.log_dir, 1, {})
+
+    with pytest.raises(StorageError, match="has never heard"):
+        hosted.load(image, topic_ids={OTHER_ID})
+    assert TP in node.log_dir.live_partitions()
+
+
+def test_name_of_a_topic_deleted_while_it_was_damaged_is_free_again(node: Node) -> None:
+    node.follow(*a_topic())
+    node.hosted.get(TP).append(batch(("k", "v")), acks=1)
+    (segment,) = node.hosted.get(TP).log.segments
+    path = segment.path(Kind.LOG)
+    node.log_dir.close()
+    node.fs.unlink(path)
+    node.start()
+    with pytest.raises(LogStorageError):
+        node.hosted.get(TP)
+    node.follow(RemoveTopicRecord(topic_id=TOPIC_ID))
+    assert TP not in node.log_dir.live_partitions()
+    node.follow(*a_topic(topic_id=OTHER_ID))
+
+    assert node.hosted.get(TP).log.log_end_offset == 0
+    assert node.log_dir.notes.open_notes("t-0") == []
+
+
+def test_name_of_a_topic_deleted_while_its_directory_was_missing_is_free_again(node: Node) -> None:
+    node.follow(*a_topic())
+    node.hosted.get(TP).append(batch(("k", "v")), acks=1)
+    node.log_dir.close()
+    node.fs.rename("/data/t-0", "/elsewhere")
+    node.start()
+    with pytest.raises(LogStorageError):
+        node.hosted.get(TP)
+    node.follow(RemoveTopicRecord(topic_id=TOPIC_ID))
+    node.follow(*a_topic(topic_id=OTHER_ID))
+
+    assert node.hosted.get(TP).log.log_end_offset == 0
+    assert node.log_dir.doomed == {}
+
+
+def test_name_of_a_topic_deleted_after_it_could_not_be_made_is_free_again(node: Node) -> None:
+    node.fs.fail_matching("*", "*/t-0/*.log", errno.ENOSPC)
+    node.follow(*a_topic())
+    with pytest.raises(LogStorageError, match="No space left"):
+        node.hosted.get(TP)
+    node.follow(RemoveTopicRecord(topic_id=TOPIC_ID))
+    node.follow(*a_topic(topic_id=OTHER_ID))
+
+    assert node.hosted.get(TP).log.log_end_offset == 0
+
+
 def test_partition_that_is_moved_away_is_let_go_and_deleted(node: Node) -> None:
     node.follow(*a_topic(replicas=(1, 2)))
     directory = node.log_dir.logs[TP].directory
@@ -377,3 +457,49 @@ def test_one_delta_that_removes_and_adds_again_wipes_the_log(node: Node) -> None
 
     assert node.hosted.get(TP).log.log_end_offset == 0
     assert node.hosted.take_removed() == [TP]
+
+
+# -- directories -----------------------------------------------------------------------------------
+
+
+class TwoDirectories(Node):
+    """Each partition in one of them, of which the controller has not been told."""
+
+    def start(self) -> None:
+        dirs = [
+            open_log_dir(self.fs, self.clock, SeededDice(seed), path, node_id=1, cluster_id="c")
+            for seed, path in enumerate(("/data", "/other"), 1)
+        ]
+        self.log_dir, self.other = dirs
+        self.log_dirs = LogDirs(metadata=self.log_dir, online=dirs, may_fail=True)
+        self.hosted = HostedPartitions(self.log_dirs, 1, {})
+        self.hosted.load(self.image)
+
+    def fail_other(self) -> list[TopicPartition]:
+        self.log_dirs.io_error(self.other, OSError(errno.EIO, "gone"))
+        ((log_dir, reason),) = self.log_dirs.take_failures()
+        return self.hosted.directory_failed(log_dir, reason)
+
+
+def test_partition_of_a_failed_directory_is_not_made_again_elsewhere() -> None:
+    node = TwoDirectories()
+    node.follow(*a_topic(partitions=2, replicas=(1, 2)))
+    node.hosted.take_assignments()
+    (lost,) = (each for each in node.other.logs)
+    node.hosted.get(lost).append(batch(("k", "v")), acks=1)
+    topic_id, directory_id = TOPIC_ID, node.other.meta.directory_id
+
+    assert node.fail_other() == [lost]
+    # Whether or not it was told before: it counts as online until the controller knows.
+    assert node.hosted.take_assignments() == {lost: (topic_id, directory_id)}
+    node.follow(change(number=lost.partition, isr=[1]))
+    node.follow(change(number=lost.partition, leader=2))
+    node.follow(change(number=lost.partition, leader=1))
+    with pytest.raises(LogStorageError, match="/other is offline"):
+        node.hosted.get(lost)
+    assert lost not in node.log_dir.logs
+    # Assigned away and back it is another replica.
+    node.follow(change(number=lost.partition, leader=2, isr=[2], replicas=[2]))
+    node.follow(change(number=lost.partition, replicas=[2, 1]))
+
+    assert node.hosted.get(lost).log.log_end_offset == 0

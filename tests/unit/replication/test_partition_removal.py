@@ -165,6 +165,22 @@ def test_a_log_that_may_need_what_its_leader_lacks_is_copied_again(bench: Bench)
     assert bench.on_disk == encode_marks(4)
 
 
+def test_a_rebuild_whose_mark_cannot_be_written_goes_on(bench: Bench) -> None:
+    bench.ask()
+    bench.give(said(values(0, 1), high_watermark=2, removable_to=0, removed_to=1, clean_to=1))
+    bench.out_of_sync(2)
+    bench.ask()
+    bench.disk.fs.fail_matching("*", MARKS + "*", errno.ENOSPC)
+    bench.give(said(values(5), removable_to=0, removed_to=4, clean_to=4))
+    assert (bench.log.log_start_offset, bench.log.log_end_offset) == (0, 0)
+    assert bench.on_disk == encode_marks(1)
+    bench.now_ms += bench.settings.backoff_ms
+
+    assert asked(bench).fetch_offset == 0
+    bench.give(said(values(5), removable_to=0, removed_to=4, clean_to=4))
+    assert (bench.log.log_end_offset, bench.on_disk) == (6, encode_marks(4))
+
+
 def test_a_replica_in_sync_is_never_wiped(bench: Bench) -> None:
     bench.ask()
     bench.give(said(values(0, 1), high_watermark=2, removable_to=0, removed_to=0, clean_to=0))

@@ -1,5 +1,7 @@
 """Replicas that catch up are slowed to a rate, which counts over seconds, not moments."""
 
+import pytest
+
 from ledgerstone.metadata.image import EVERY_BROKER, ConfigResource, MetadataImage, ResourceType
 from ledgerstone.replication.throttle import NO_LIMIT, ByteRate, ReplicationThrottle
 from ledgerstone.types import TopicPartition
@@ -34,6 +36,15 @@ def test_replicas_that_the_topic_names_are_held_above_the_rate() -> None:
     assert [throttle.holds(each, 900) for each in (held, free, all_of)] == [True, False, True]
     assert not throttle.holds(TopicPartition("v", 0), 900)
     assert not throttle.holds(held, 5 * SECOND), "500 bytes in 5 seconds"
+
+
+@pytest.mark.parametrize("entry", ["", " ", ":", "1", "none", ":1", "1:", f"{'9' * 5000}:1"])
+def test_entry_that_names_no_replica_counts_for_nothing(entry: str) -> None:
+    """Validation takes a list that ends with a comma, and numbers of any length."""
+    throttle = a_throttle(100, t=["0:1", entry])
+
+    assert throttle.is_throttled(TopicPartition("t", 0))
+    assert not throttle.is_throttled(TopicPartition("t", 1))
 
 
 def test_nothing_is_held_without_a_rate_or_without_replicas() -> None:

@@ -537,6 +537,28 @@ def test_settings_of_a_group_are_shown_listed_and_there_after_a_restart(
     assert [each.resource_name for each in listed.config_resources] == ["later"]
 
 
+def test_default_that_contradicts_a_topic_stops_nobody(machine: InProcess, client: Client) -> None:
+    """Kafka takes it, too: the two belong to different resources."""
+    create_topic(client)
+    keys = "min.compaction.lag.ms", "max.compaction.lag.ms"
+
+    codes = [
+        alter(client, keys[0], SET, "5000"),
+        altered(client, ResourceType.BROKER, "", f"log.cleaner.{keys[1]}", "1000"),
+    ]
+    config = machine.broker.partitions.get(TopicPartition(TOPIC, 0)).log.config
+    machine.stop()
+    machine.start()
+    again = machine.connect()
+
+    assert codes == [ErrorCode.NONE, ErrorCode.NONE]
+    assert (config.min_compaction_lag_ms, config.max_compaction_lag_ms) == (5000, 5000)
+    assert described(again, TOPIC_RESOURCE, TOPIC, *keys) == {keys[0]: "5000", keys[1]: "1000"}
+    assert produced(again, batch(("k", "v"))).error_code == ErrorCode.NONE
+    # Who alters the topic is told.
+    assert alter(again, "retention.ms", SET, "1000") == ErrorCode.INVALID_CONFIG
+
+
 def test_minimum_of_replicas_in_sync_holds_for_all_topics_without_their_own(
     machine: InProcess, client: Client
 ) -> None:

@@ -204,6 +204,21 @@ def test_an_io_error_takes_one_directory_offline_and_the_others_serve() -> None:
     assert machine.halted == []
 
 
+def test_a_directory_that_fails_before_it_is_known_takes_its_leaders_along() -> None:
+    """The controller is told where the replica was after all, and that this is offline."""
+    machine = a_machine()
+    client = machine.connect()
+    machine.fs.fail_matching("pwrite", "/b/*.log", errno.EIO)
+    create_topic(client, partitions=3)
+    produced(client, batch(("k", "v")), partition=1)
+    machine.advance(1_000)
+    partitions = machine.broker.image.topics[TOPIC].partitions
+
+    assert [each.path for each in machine.broker.log_dirs.offline] == ["/b"]
+    assert partitions[1].directories == (machine.broker.log_dirs.offline[0].directory_id,)
+    assert held_by(machine) == {"/a": [0], "/b": [1], "/c": [2]}
+
+
 def test_a_failed_fsync_takes_the_directory_offline() -> None:
     machine = a_machine()
     client = machine.connect()

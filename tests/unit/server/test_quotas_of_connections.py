@@ -114,7 +114,9 @@ def test_address_may_have_a_limit_of_its_own() -> None:
     }
 
 
-@pytest.mark.parametrize("text", ["localhost:5", "10.0.0.1", "10.0.0.1:x", "10.0.0.1:-1"])
+@pytest.mark.parametrize(
+    "text", ["localhost:5", "10.0.0.1", "10.0.0.1:x", "10.0.0.1:-1", f"10.0.0.1:{'9' * 5000}"]
+)
 def test_bad_overrides_are_refused_at_the_start(text: str) -> None:
     with pytest.raises(ConfigError):
         BrokerConfig.from_raw({"max.connections.per.ip.overrides": text})

@@ -358,7 +358,9 @@ class ReplicaFetcher:
             self._delay(followed, now_ms, outcome, str(error))
         except LogStorageError as error:
             if followed.replica.log.failure is None and may_try_again:
-                # The write was undone, as on a full disk: there may be room the next time.
+                # The write was undone, as on a full disk: there may be room the next time. What
+                # came before it was not: a log that was to begin anew may be empty already.
+                followed.go_on_at_end()
                 self._delay(followed, now_ms, outcome, str(error), error)
             else:
                 self._fail(followed, outcome, str(error), error)

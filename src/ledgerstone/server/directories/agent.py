@@ -221,6 +221,8 @@ class Directories:
             self.assignments.failed(self.clock.monotonic_ms())
 
     def _is_true(self, topic_partition: TopicPartition, assignment: DirectoryAssignment) -> bool:
+        if self.partitions.lost_with.get(topic_partition) == assignment:
+            return True
         move = self.moves.under_way.get(topic_partition)
         log_dir = self.log_dirs.of(topic_partition) if move is None else move.target
         partition = self.partitions.find(topic_partition)
