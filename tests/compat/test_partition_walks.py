@@ -2,8 +2,10 @@
 must be equal after each. Kafka's are read from its metadata log.
 
 Left out is what we do differently on purpose: brokers that are unregistered while eligible,
-reassignments that contradict the one that runs, unclean elections switched on later, and partitions
-whose eligible leader replicas in Kafka are no replicas any more, or whose last leader there is -1.
+reassignments that contradict the one that runs or go on with its new replicas, unclean elections
+switched on later, directories that fail with the heartbeat that unfences their broker, and
+partitions whose eligible leader replicas in Kafka are no replicas any more, or whose last leader
+there is -1.
 """
 
 import random
@@ -316,7 +318,8 @@ class Walk:
         it = self.image.topics[name].partitions[number]
         target = self.dice.sample(BROKERS, self.dice.randint(1, 4))
         is_plain = set(target) - set(it.replicas) and set(it.replicas) - set(target)
-        if it.is_reassigning and not is_plain:
+        goes_on = set(target) & set(it.adding_replicas)
+        if it.is_reassigning and (goes_on or not is_plain):
             return
         self._reassign(name, AlterReassignmentsPartition(number, target), self.dice.random() < 0.8)
 
@@ -345,7 +348,9 @@ class Walk:
 
     def fail_directory(self) -> None:
         broker = self.image.brokers.get(self._broker())
-        if broker is not None and len(broker.log_dirs) > 1 and not broker.in_controlled_shutdown:
+        if broker is None or broker.fenced or broker.in_controlled_shutdown:
+            return
+        if len(broker.log_dirs) > 1:
             self.heartbeat(broker.broker_id, offline_log_dirs=[self.dice.choice(broker.log_dirs)])
 
     def assign(self) -> None:
