@@ -93,6 +93,16 @@ def test_lists_of_a_broker_can_be_appended_to_as_well() -> None:
     assert own == {"log.cleanup.policy": "delete,compact"}
 
 
+def test_a_list_does_not_grow_longer_than_a_record_can_be_read() -> None:
+    cluster, key = _cluster(), "leader.replication.throttled.replicas"
+    first, second = (",".join(f"{each}:1" for each in range(a, a + 3000)) for a in (10_000, 20_000))
+
+    assert _alter(cluster, _resource((key, SET, first))) == [ErrorCode.NONE]
+    assert _alter(cluster, _resource((key, APPEND, second))) == [ErrorCode.INVALID_CONFIG]
+
+    assert cluster.image.topic_config("t") == {key: first}
+
+
 def test_only_what_differs_is_written() -> None:
     cluster = _cluster(configs={"retention.ms": "1"})
     request = IncrementalAlterConfigsRequest(
