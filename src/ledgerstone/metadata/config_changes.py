@@ -16,6 +16,7 @@ from ledgerstone.config.connection_limits import OVERRIDES_KEY, parse_overrides
 from ledgerstone.config.group import GROUP_KEYS, parse_group_settings
 from ledgerstone.config.setting import ConfigKey, ConfigType, format_value
 from ledgerstone.config.topic import TOPIC_KEYS, resolve_topic
+from ledgerstone.config.understood import is_understood
 from ledgerstone.errors import (
     ConfigError,
     InvalidConfig,
@@ -176,22 +177,34 @@ def _check_names(names: Sequence[str]) -> None:
 def _check_settings(
     image: MetadataImage, config: BrokerConfig, key: ConfigResource, after: Mapping[str, str]
 ) -> None:
-    own_broker = image.broker_values(config.node_id, config.raw)
     _check_min_isr_stays(image, key, after)
     try:
         if key.resource_type == ResourceType.TOPIC:
-            resolve_topic(after, own_broker)
+            resolve_topic(after, image.broker_values(config.node_id, config.raw))
             return
         if key.resource_type == ResourceType.GROUP:
             parse_group_settings(after)
             return
         for name, text in after.items():
             _check_broker_setting(name, text, for_everyone=key == EVERY_BROKER)
-        _check_cleaner(own_broker, {**own_broker, **after})
+        had = _broker_values(image, config, key, image.config_of(key))
+        has = _broker_values(image, config, key, after)
+        _check_cleaner(had, has)
         # The new defaults must be something a topic can have.
-        resolve_topic({}, {**own_broker, **after})
+        resolve_topic({}, has)
     except ConfigError as error:
         raise InvalidConfig(str(error)) from error
+
+
+def _broker_values(
+    image: MetadataImage, config: BrokerConfig, key: ConfigResource, own: Mapping[str, str]
+) -> dict[str, str]:
+    """What a broker goes by when the resource of brokers has the settings `own` and no others. Of
+    all brokers: one that has nothing of its own. Their files are taken to be this node's."""
+    values = dict(config.raw)
+    for settings in (own,) if key == EVERY_BROKER else (image.config_of(EVERY_BROKER), own):
+        values |= {name: text for name, text in settings.items() if is_understood(name, text)}
+    return values
 
 
 def _check_min_isr_stays(
@@ -294,7 +307,7 @@ def _list_now(
         own = format_value(resolve_topic({}, broker)[name])
     if own is None:
         default = BROKER_KEYS[name].default_text or ""
-        own = image.broker_values(config.node_id, config.raw).get(name, default)
+        own = _broker_values(image, config, key, {}).get(name, default)
     return _members(own)
 
 
