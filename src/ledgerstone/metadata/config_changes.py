@@ -15,7 +15,7 @@ from ledgerstone.config.broker_keys import BROKER_KEYS
 from ledgerstone.config.connection_limits import OVERRIDES_KEY, parse_overrides
 from ledgerstone.config.group import GROUP_KEYS, parse_group_settings
 from ledgerstone.config.setting import ConfigKey, ConfigType, format_value
-from ledgerstone.config.topic import TOPIC_KEYS, resolve_topic
+from ledgerstone.config.topic import TOPIC_KEYS, resolve_topic, settle_topic
 from ledgerstone.config.understood import is_understood
 from ledgerstone.errors import (
     ConfigError,
@@ -303,8 +303,9 @@ def _list_now(
         # Refused as unknown in a moment, with the same words as any other operation.
         return []
     if own is None and is_topic:
+        # What is committed may contradict the file of this controller: no reason to fail.
         broker = image.broker_values(config.node_id, config.raw)
-        own = format_value(resolve_topic({}, broker)[name])
+        own = format_value(settle_topic({}, broker)[name])
     if own is None:
         default = BROKER_KEYS[name].default_text or ""
         own = _broker_values(image, config, key, {}).get(name, default)

@@ -353,6 +353,15 @@ def test_deleting_the_cleaners_threads_is_judged_like_setting_them() -> None:
     assert cluster.image.config_of(EVERY_BROKER) == {key: "4"}
 
 
+def test_append_fails_no_controller_whose_file_contradicts_what_is_committed() -> None:
+    cluster = _cluster("log.cleaner.max.compaction.lag.ms=10")
+    cluster.commit([ConfigRecord(BROKER, "", "log.cleaner.min.compaction.lag.ms", "50")])
+
+    codes = _alter(cluster, _resource(("cleanup.policy", APPEND, "compact")))
+
+    assert codes == [ErrorCode.INVALID_CONFIG]
+
+
 def test_append_for_all_brokers_does_not_start_from_what_one_has_of_its_own() -> None:
     cluster, key = _cluster(), "ledgerstone.tombstone.hold.groups"
     own = _resource((key, SET, "mine"), kind=BROKER, name="1")
