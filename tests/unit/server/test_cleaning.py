@@ -521,6 +521,24 @@ def test_topic_that_becomes_compacted_is_cleaned_from_its_start(
     assert on_disk(machine) == [("a", "2")]
 
 
+def test_tombstone_written_before_its_topic_became_compacted_has_its_deadline(
+    machine: InProcess, client: Client
+) -> None:
+    create_topic(client, min_cleanable_dirty_ratio="1.0")
+    put(machine, client, ("a", "1"), ("a", None))
+    machine.advance(20_000)
+
+    alter(client, 2, TOPIC, cleanup_policy="compact")
+    machine.advance(20_000)
+    before = on_disk(machine)
+    machine.jump(days=1)
+    machine.advance(20_000)
+
+    assert before == [("a", "1"), ("a", None)]
+    assert on_disk(machine) == [("a", None)]
+    assert runs(machine)[-1]["reason"] == CleaningReason.TOMBSTONE.value
+
+
 def test_plan_overtaken_by_a_truncation_is_dropped(machine: InProcess, client: Client) -> None:
     late = held_pass(machine, client)
 
