@@ -24,11 +24,10 @@ from ledgerstone.errors import (
     KafkaError,
     UnknownTopicOrPartition,
 )
-from ledgerstone.metadata.decision import Decision, reason_of
+from ledgerstone.metadata.decision import Decision, check_fits_record, reason_of
 from ledgerstone.metadata.features import ELR_FEATURE
 from ledgerstone.metadata.image import EVERY_BROKER, ConfigResource, MetadataImage, ResourceType
 from ledgerstone.metadata.topic_names import check_is_not_evidence, check_topic_name
-from ledgerstone.protocol.decoding import LONGEST_STRING
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -284,7 +283,7 @@ def _after_operations(
         elif operation in (Operation.APPEND, Operation.SUBTRACT):
             present = _list_now(image, config, key, change.name)
             after[change.name] = _list_after(present, change.value, operation)
-            _check_length(change.name, after[change.name])
+            check_fits_record(change.name, after[change.name])
         else:
             raise InvalidRequest(f"{change.name}: there is no operation {operation}")
     return after
@@ -317,14 +316,6 @@ def _list_after(present: list[str], change: str, operation: int) -> str:
     if operation == Operation.SUBTRACT:
         return ",".join(member for member in present if member not in members)
     return ",".join(dict.fromkeys([*present, *members]))
-
-
-def _check_length(name: str, text: str) -> None:
-    """Two values that each fit a request may not fit a record together. Nobody could read that
-    record: the log of the metadata would end there for every node, and for good."""
-    size = len(text.encode())
-    if size > LONGEST_STRING:
-        raise InvalidConfig(f"{name} would have {size} bytes, at most {LONGEST_STRING}")
 
 
 def _members(text: str) -> list[str]:
