@@ -312,7 +312,8 @@ def _list_now(
 
 
 def _list_after(present: list[str], change: str, operation: int) -> str:
-    members = _members(change)
+    # Looked up by key: both lists may have thousands of members, and a request thousands of lists.
+    members = dict.fromkeys(_members(change))
     if operation == Operation.SUBTRACT:
         return ",".join(member for member in present if member not in members)
     return ",".join(dict.fromkeys([*present, *members]))
