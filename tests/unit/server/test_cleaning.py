@@ -28,7 +28,7 @@ from ledgerstone.sim.filesystem import SimulatedCrash
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
-from tests.kit.logs import batch
+from tests.kit.logs import all_records, batch
 from tests.unit.server.asks import (
     TOPIC,
     create_topic,
@@ -504,6 +504,31 @@ def test_pass_is_called_off_when_its_topic_is_no_longer_compacted(
     assert on_disk(machine) == [("a", "1"), ("a", "2"), ("b", "1")]
     assert checkpoint(machine) == {}
     assert machine.broker.cleaning.states.is_free(TP)
+
+
+def test_pass_that_was_asked_for_does_not_begin_once_its_topic_is_no_longer_compacted(
+    machine: InProcess, client: Client
+) -> None:
+    """It had to wait: another pass was at work."""
+    create_topic(client, "other", 1, cleanup_policy="compact")
+    late = held_pass(machine, client)
+    other = TopicPartition("other", 0)
+    for value in ("1", "2"):
+        records = batch(("a", value), timestamp=machine.clock.now_ms())
+        assert produced(client, records, "other").error_code == ErrorCode.NONE
+    ticket = machine.broker.cleaning.ask(other)
+    look(machine)
+    alter(client, 2, "other", cleanup_policy="delete")
+    machine.held_passes = None
+    machine.finish_pass(late)
+    machine.advance(20_000)
+
+    assert [each.value for each in all_records(machine.broker.partitions.get(other).log)] == [
+        b"1",
+        b"2",
+    ]
+    assert ticket.run is None
+    assert "cleanup.policy" in (ticket.refusal or "")
 
 
 def test_topic_that_becomes_compacted_is_cleaned_from_its_start(
