@@ -154,6 +154,7 @@ def test_topic_is_made_with_its_settings(visitor: Visitor, machine: ErasingMachi
         {"name": "x", "partitions": "99999999"},
         {"name": "x", "configs": "nonsense"},
         {"name": "x", "configs": "segment.bytes=none"},
+        {"name": "x", "configs": f"leader.replication.throttled.replicas={'0:1,' * 10_000}"},
     ],
 )
 def test_topic_that_cannot_be_is_not_made(

@@ -39,10 +39,13 @@ class Due(NamedTuple):
 class Pending:
     """The unfinished deletes of one partition."""
 
-    # Segments based below this offset may hold tombstones written before this process started.
+    # Segments based below this offset may hold tombstones that nobody saw: written before this
+    # process started, or before the log was compacted.
     watched_from_offset: int = 0
-    # When it started: what lies there was written before, whatever its timestamps say.
+    # When that was: what lies there was written before, whatever its timestamps say.
     watched_from_ms: int = INT64_MAX
+    # Nobody looks for tombstones in a log that is not compacted.
+    is_watched: bool = True
     # The earliest horizon left by a pass; None if none is pending, or none is known.
     earliest_horizon_ms: int | None = None
     # For markers alone, and the ranges of tombstones; None: only the earliest of all is known.
@@ -52,6 +55,12 @@ class Pending:
     tombstones: dict[int, SegmentTombstones] = field(default_factory=dict)
     rest_until_ms: int = 0
     futile_passes: int = 0
+
+    def watch(self, *, is_compacted: bool, end_offset: int, now_ms: int) -> None:
+        """What has been written so far may be tombstones, once the log becomes a compacted one."""
+        if is_compacted and not self.is_watched:
+            self.watched_from_offset, self.watched_from_ms = end_offset, now_ms
+        self.is_watched = is_compacted
 
     def appended(self, segment_base: int, tombstone_count: int, *, now_ms: int) -> None:
         first_ms, total = self.tombstones.get(segment_base, (now_ms, 0))

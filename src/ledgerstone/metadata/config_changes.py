@@ -15,7 +15,8 @@ from ledgerstone.config.broker_keys import BROKER_KEYS
 from ledgerstone.config.connection_limits import OVERRIDES_KEY, parse_overrides
 from ledgerstone.config.group import GROUP_KEYS, parse_group_settings
 from ledgerstone.config.setting import ConfigKey, ConfigType, format_value
-from ledgerstone.config.topic import TOPIC_KEYS, resolve_topic
+from ledgerstone.config.topic import TOPIC_KEYS, resolve_topic, settle_topic
+from ledgerstone.config.understood import is_understood
 from ledgerstone.errors import (
     ConfigError,
     InvalidConfig,
@@ -23,7 +24,7 @@ from ledgerstone.errors import (
     KafkaError,
     UnknownTopicOrPartition,
 )
-from ledgerstone.metadata.decision import Decision, reason_of
+from ledgerstone.metadata.decision import Decision, check_fits_record, reason_of
 from ledgerstone.metadata.features import ELR_FEATURE
 from ledgerstone.metadata.image import EVERY_BROKER, ConfigResource, MetadataImage, ResourceType
 from ledgerstone.metadata.topic_names import check_is_not_evidence, check_topic_name
@@ -175,22 +176,34 @@ def _check_names(names: Sequence[str]) -> None:
 def _check_settings(
     image: MetadataImage, config: BrokerConfig, key: ConfigResource, after: Mapping[str, str]
 ) -> None:
-    own_broker = image.broker_values(config.node_id, config.raw)
     _check_min_isr_stays(image, key, after)
     try:
         if key.resource_type == ResourceType.TOPIC:
-            resolve_topic(after, own_broker)
+            resolve_topic(after, image.broker_values(config.node_id, config.raw))
             return
         if key.resource_type == ResourceType.GROUP:
             parse_group_settings(after)
             return
         for name, text in after.items():
             _check_broker_setting(name, text, for_everyone=key == EVERY_BROKER)
-        _check_cleaner(own_broker, {**own_broker, **after})
+        had = _broker_values(image, config, key, image.config_of(key))
+        has = _broker_values(image, config, key, after)
+        _check_cleaner(had, has)
         # The new defaults must be something a topic can have.
-        resolve_topic({}, {**own_broker, **after})
+        resolve_topic({}, has)
     except ConfigError as error:
         raise InvalidConfig(str(error)) from error
+
+
+def _broker_values(
+    image: MetadataImage, config: BrokerConfig, key: ConfigResource, own: Mapping[str, str]
+) -> dict[str, str]:
+    """What a broker goes by when the resource of brokers has the settings `own` and no others. Of
+    all brokers: one that has nothing of its own. Their files are taken to be this node's."""
+    values = dict(config.raw)
+    for settings in (own,) if key == EVERY_BROKER else (image.config_of(EVERY_BROKER), own):
+        values |= {name: text for name, text in settings.items() if is_understood(name, text)}
+    return values
 
 
 def _check_min_isr_stays(
@@ -270,6 +283,7 @@ def _after_operations(
         elif operation in (Operation.APPEND, Operation.SUBTRACT):
             present = _list_now(image, config, key, change.name)
             after[change.name] = _list_after(present, change.value, operation)
+            check_fits_record(change.name, after[change.name])
         else:
             raise InvalidRequest(f"{change.name}: there is no operation {operation}")
     return after
@@ -288,16 +302,18 @@ def _list_now(
         # Refused as unknown in a moment, with the same words as any other operation.
         return []
     if own is None and is_topic:
+        # What is committed may contradict the file of this controller: no reason to fail.
         broker = image.broker_values(config.node_id, config.raw)
-        own = format_value(resolve_topic({}, broker)[name])
+        own = format_value(settle_topic({}, broker)[name])
     if own is None:
         default = BROKER_KEYS[name].default_text or ""
-        own = image.broker_values(config.node_id, config.raw).get(name, default)
+        own = _broker_values(image, config, key, {}).get(name, default)
     return _members(own)
 
 
 def _list_after(present: list[str], change: str, operation: int) -> str:
-    members = _members(change)
+    # Looked up by key: both lists may have thousands of members, and a request thousands of lists.
+    members = dict.fromkeys(_members(change))
     if operation == Operation.SUBTRACT:
         return ",".join(member for member in present if member not in members)
     return ",".join(dict.fromkeys([*present, *members]))

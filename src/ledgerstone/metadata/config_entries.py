@@ -9,7 +9,7 @@ from ledgerstone.config.broker_key import BrokerKey, Update
 from ledgerstone.config.broker_keys import BROKER_KEYS
 from ledgerstone.config.group import GROUP_KEYS, GroupKey
 from ledgerstone.config.listener_keys import find_key
-from ledgerstone.config.setting import ConfigKey, ConfigType, format_value
+from ledgerstone.config.setting import ConfigKey, ConfigType, Value, format_value
 from ledgerstone.config.topic import TOPIC_KEYS, settle_topic
 from ledgerstone.dataclasses import dataclass, replace
 from ledgerstone.metadata.image import EVERY_BROKER, ConfigResource, MetadataImage, ResourceType
@@ -44,6 +44,12 @@ class ConfigEntry:
     kind: ConfigType
     doc: str
     synonyms: tuple[ConfigSynonym, ...]  # The strongest first; the first is the value that holds.
+
+
+def topic_values(image: MetadataImage, config: BrokerConfig, topic: str) -> dict[str, Value]:
+    """What holds for a topic, as a broker with this config sees it; it need not have a replica."""
+    broker = image.broker_values(config.node_id, config.raw)
+    return settle_topic(image.topic_config(topic), broker)
 
 
 def topic_entries(

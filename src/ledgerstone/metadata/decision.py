@@ -2,7 +2,8 @@
 
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from ledgerstone.errors import KafkaError
+from ledgerstone.errors import InvalidConfig, KafkaError
+from ledgerstone.protocol.decoding import LONGEST_STRING
 from ledgerstone.protocol.message import MetadataRecord
 
 R = TypeVar("R")
@@ -21,6 +22,15 @@ class Decision(NamedTuple, Generic[R]):
     is_atomic: bool = True
     # The quorum itself is to be upgraded to this level of kraft.version first.
     kraft_version: int | None = None
+
+
+def check_fits_record(name: str, text: str) -> None:
+    """A setting may be longer than any that comes in a request: joined of two, or from a form.
+    Nobody could read its record: the log of the metadata would end there for every node, and for
+    good."""
+    size = len(text.encode(errors="surrogatepass"))
+    if size > LONGEST_STRING:
+        raise InvalidConfig(f"{name} would have {size} bytes, at most {LONGEST_STRING}")
 
 
 def reason_of(error: KafkaError) -> str:

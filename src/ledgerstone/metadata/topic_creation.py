@@ -26,7 +26,7 @@ from ledgerstone.metadata.assignments import (
     new_partition,
 )
 from ledgerstone.metadata.config_entries import topic_entries
-from ledgerstone.metadata.decision import Decision, reason_of
+from ledgerstone.metadata.decision import Decision, check_fits_record, reason_of
 from ledgerstone.metadata.image import MetadataImage, ResourceType
 from ledgerstone.metadata.placement import place_replicas
 from ledgerstone.metadata.topic_names import (
@@ -173,6 +173,7 @@ class _Creation:
         for config in topic.configs:
             if config.value is None:
                 raise InvalidConfig(f"{config.name}: a setting of a new topic needs a value")
+            check_fits_record(config.name, config.value)
             configs[config.name] = config.value
         try:
             resolve_topic(configs, self._broker_values())

@@ -19,7 +19,7 @@ offline too, and is not made again elsewhere: its records are only there.
 """
 
 import logging
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Final
 
 from ledgerstone.config.topic import settle_topic
@@ -34,6 +34,7 @@ from ledgerstone.errors import (
 )
 from ledgerstone.metadata.delta import Delta, PartitionDelta
 from ledgerstone.metadata.image import (
+    EVERY_BROKER,
     BrokerImage,
     ConfigResource,
     MetadataImage,
@@ -80,6 +81,7 @@ class HostedPartitions:
     ) -> None:
         self._log_dirs = LogDirs.single(log_dirs) if isinstance(log_dirs, LogDir) else log_dirs
         self._node_id = node_id
+        self._own_resource = ConfigResource(ResourceType.BROKER, str(node_id))
         self._max_lag_ms = max_lag_ms
         # Where an operator wants a replica that is not here yet, as a path.
         self.preferred: dict[TopicPartition, str] = {}
@@ -250,8 +252,7 @@ class HostedPartitions:
                 self._want(TopicPartition(topic.name, number), state)
         for change in (*delta.partitions_added, *delta.partitions_changed):
             self._change(change)
-        for resource in delta.configs_changed:
-            self._reconfigure(image, resource)
+        self._reconfigure(image, delta.configs_changed)
         if not was_behind:
             self.work_off()
 
@@ -458,18 +459,29 @@ class HostedPartitions:
                 _LOG.error("partition not deleted partition=%s reason=%s", topic_partition, error)
                 self._log_dirs.io_error(log_dir, error)
 
-    def _reconfigure(self, image: MetadataImage, resource: ConfigResource) -> None:
-        if resource.resource_type == ResourceType.GROUP:
+    def _reconfigure(self, image: MetadataImage, changed: Sequence[ConfigResource]) -> None:
+        """All that one delta has changed in one go: tools change every topic and broker at once,
+        and others wait meanwhile."""
+        topics: dict[str, None] = {}
+        everything = False
+        for resource in changed:
+            if resource.resource_type == ResourceType.TOPIC:
+                topics[resource.name] = None
+            elif resource in (EVERY_BROKER, self._own_resource):
+                everything = True
+                self._complain(image, resource)
+        if not (everything or topics):
             return
-        everything = resource.resource_type == ResourceType.BROKER
-        for name, text in image.config_of(resource).items() if everything else ():
-            if not is_understood(name, text):
-                _LOG.error("setting not taken broker=%s key=%s", resource.name, name)
         for topic_partition, partition in self._partitions.items():
-            if everything or topic_partition.topic == resource.name:
+            if everything or topic_partition.topic in topics:
                 topic = topic_partition.topic
                 partition.log.reconfigure(self._log_config(image, topic))
                 partition.configure(self._min_insync(image, topic))
+
+    def _complain(self, image: MetadataImage, resource: ConfigResource) -> None:
+        for name, text in image.config_of(resource).items():
+            if not is_understood(name, text):
+                _LOG.error("setting not taken broker=%s key=%s", resource.name, name)
 
     def _log_config(self, image: MetadataImage, topic: str) -> LogConfig:
         values = settle_topic(image.topic_config(topic), self._defaults(image))

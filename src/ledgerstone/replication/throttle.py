@@ -98,6 +98,9 @@ class ReplicationThrottle:
             if partition is not None and node == self._node_id
         )
 
+    def names(self, topic: str) -> bool:
+        return topic in self._replicas
+
     def is_throttled(self, topic_partition: TopicPartition) -> bool:
         topic, number = topic_partition
         if topic not in self._replicas:

@@ -597,8 +597,9 @@ class PartitionLog:
 
 
 def new_segment(log: PartitionLog, base_offset: int) -> Segment:
-    """An empty segment with its own draw of the roll jitter."""
-    jitter_bound = min(log.config.segment_jitter_ms, log.config.segment_ms)
+    """An empty segment with its own draw of the roll jitter. Differs from Kafka, which bounds the
+    draw by segment.ms alone: above a shorter max.compaction.lag.ms every batch would roll."""
+    jitter_bound = min(log.config.segment_jitter_ms, log.config.max_segment_ms)
     segment = Segment(
         log.fs,
         log.directory,

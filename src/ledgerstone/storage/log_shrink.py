@@ -92,7 +92,13 @@ def _segment_facts(log: PartitionLog) -> list[SegmentFacts]:
 def _delete_prefix(log: PartitionLog, count: int, reason: Breach) -> Deletion:
     doomed = list(log.segments)[:count]
     if count == len(log.segments):
-        log.roll()
+        try:
+            log.roll()
+        except LogStorageError:
+            if log.failure is not None or count == 1:
+                raise
+            # A full disk has no room for a new segment. The sealed ones make some.
+            doomed.pop()
     survivor = log.segments.after(doomed[-1].base_offset)
     assert survivor is not None
     # The start moves before the files go: readers see an offset out of range, never a missing
@@ -106,7 +112,7 @@ def _delete_prefix(log: PartitionLog, count: int, reason: Breach) -> Deletion:
         # Deleted files must not reappear after power loss.
         log.fs.fsync_dir(log.directory)
     freed = sum(segment.size for segment in doomed)
-    return Deletion(reason, count, freed, log.log_start_offset)
+    return Deletion(reason, len(doomed), freed, log.log_start_offset)
 
 
 def discard(

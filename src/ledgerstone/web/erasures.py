@@ -9,6 +9,7 @@ from ledgerstone.erasure.erasure import Stage
 from ledgerstone.erasure.receipt import parse
 from ledgerstone.erasure.receipt_text import output_line, render
 from ledgerstone.erasure.supplement import parse_supplement, together
+from ledgerstone.metadata.config_entries import topic_values
 from ledgerstone.security.acl import AclOperation
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.erasing.view import erasure_json, is_overdue
@@ -54,9 +55,8 @@ def erasures_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]
 
 
 def _compacts(broker: Broker, topic: str) -> bool:
-    policy = broker.image.topic_config(topic).get("cleanup.policy")
-    if policy is None:
-        policy = broker.config.raw.get("log.cleanup.policy", "delete")
+    policy = topic_values(broker.image, broker.config, topic)["cleanup.policy"]
+    assert isinstance(policy, tuple)
     return "compact" in policy
 
 

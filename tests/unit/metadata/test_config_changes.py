@@ -93,6 +93,16 @@ def test_lists_of_a_broker_can_be_appended_to_as_well() -> None:
     assert own == {"log.cleanup.policy": "delete,compact"}
 
 
+def test_a_list_does_not_grow_longer_than_a_record_can_be_read() -> None:
+    cluster, key = _cluster(), "leader.replication.throttled.replicas"
+    first, second = (",".join(f"{each}:1" for each in range(a, a + 3000)) for a in (10_000, 20_000))
+
+    assert _alter(cluster, _resource((key, SET, first))) == [ErrorCode.NONE]
+    assert _alter(cluster, _resource((key, APPEND, second))) == [ErrorCode.INVALID_CONFIG]
+
+    assert cluster.image.topic_config("t") == {key: first}
+
+
 def test_only_what_differs_is_written() -> None:
     cluster = _cluster(configs={"retention.ms": "1"})
     request = IncrementalAlterConfigsRequest(
@@ -314,6 +324,53 @@ def test_broker_defaults_no_topic_could_have_are_refused() -> None:
 
 
 # -- the older request ---------------------------------------------------------------------------
+
+
+def test_what_is_deleted_counts_no_more_when_broker_defaults_are_judged() -> None:
+    cluster = _cluster("log.cleaner.max.compaction.lag.ms=10")
+    low, high = "log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"
+    both = _resource((low, SET, "5"), (high, SET, "100"), kind=BROKER, name="")
+    assert _alter(cluster, both) == [ErrorCode.NONE]
+
+    codes = [
+        *_alter(cluster, _resource((low, SET, "50"), (high, DELETE, None), kind=BROKER, name="")),
+        *_alter(cluster, _resource((low, SET, "7"), (high, DELETE, None), kind=BROKER, name="")),
+    ]
+
+    assert codes == [ErrorCode.INVALID_CONFIG, ErrorCode.NONE]
+    assert cluster.image.config_of(EVERY_BROKER) == {low: "7"}
+
+
+def test_deleting_the_cleaners_threads_is_judged_like_setting_them() -> None:
+    cluster, key = _cluster(), "log.cleaner.threads"
+    for threads in ("2", "4"):
+        change = _resource((key, SET, threads), kind=BROKER, name="")
+        assert _alter(cluster, change) == [ErrorCode.NONE]
+
+    codes = _alter(cluster, _resource((key, DELETE, None), kind=BROKER, name=""))
+
+    assert codes == [ErrorCode.INVALID_CONFIG]
+    assert cluster.image.config_of(EVERY_BROKER) == {key: "4"}
+
+
+def test_append_fails_no_controller_whose_file_contradicts_what_is_committed() -> None:
+    cluster = _cluster("log.cleaner.max.compaction.lag.ms=10")
+    cluster.commit([ConfigRecord(BROKER, "", "log.cleaner.min.compaction.lag.ms", "50")])
+
+    codes = _alter(cluster, _resource(("cleanup.policy", APPEND, "compact")))
+
+    assert codes == [ErrorCode.INVALID_CONFIG]
+
+
+def test_append_for_all_brokers_does_not_start_from_what_one_has_of_its_own() -> None:
+    cluster, key = _cluster(), "ledgerstone.tombstone.hold.groups"
+    own = _resource((key, SET, "mine"), kind=BROKER, name="1")
+    assert _alter(cluster, own) == [ErrorCode.NONE]
+
+    codes = _alter(cluster, _resource((key, APPEND, "all"), kind=BROKER, name=""))
+
+    assert codes == [ErrorCode.NONE]
+    assert cluster.image.config_of(EVERY_BROKER) == {key: "all"}
 
 
 def test_alter_configs_replaces_all_settings_of_the_resource() -> None:

@@ -181,6 +181,16 @@ def test_a_bad_setting_is_refused_with_its_name(configs: dict[str, str | None]) 
     assert next(iter(configs)) in (result.error_message or "")
 
 
+def test_a_setting_longer_than_a_record_can_be_read_is_refused() -> None:
+    cluster = Cluster()
+    text = "0:1," * 10_000
+
+    (refused,) = cluster.create(a_topic(configs={"leader.replication.throttled.replicas": text}))
+
+    assert refused.error_code == ErrorCode.INVALID_CONFIG
+    assert not cluster.image.topics
+
+
 def test_a_reason_is_cut_so_that_every_version_can_carry_it() -> None:
     (result,) = Cluster().create(a_topic(configs={"retention.ms": "\0" * 30_000}))
 

@@ -30,6 +30,8 @@ from ledgerstone.sim.clock import VirtualClock
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.filesystem import SimFilesystem
 from ledgerstone.storage.filenames import Kind
+from ledgerstone.storage.log import PartitionLog
+from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.log_dir import open_log_dir
 from ledgerstone.storage.log_dirs import LogDirs
 from ledgerstone.types import TopicPartition
@@ -245,6 +247,27 @@ def test_settings_reach_the_log_and_the_role(node: Node) -> None:
     partition = node.hosted.get(TP)
     assert partition.effective_min_isr == 2
     assert partition.log.config.compacts
+
+
+def test_settings_that_change_together_reach_each_log_once(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.follow(*a_topic(partitions=3), *a_topic(name="u", topic_id=OTHER_ID))
+    reached: list[TopicPartition] = []
+
+    def reconfigure(log: PartitionLog, config: LogConfig) -> None:
+        reached.append(log.topic_partition)
+
+    monkeypatch.setattr(PartitionLog, "reconfigure", reconfigure)
+    node.follow(*(ConfigRecord(4, each, "log.retention.ms", "9") for each in ("2", "3", "4")))
+    of_others, reached = reached, []
+    node.follow(*(ConfigRecord(4, each, "log.retention.ms", "9") for each in ("1", "2", "")))
+    of_all, reached = reached, []
+    node.follow(*(ConfigRecord(2, "t", key, "9") for key in ("retention.ms", "segment.ms")))
+
+    assert of_others == []
+    assert of_all == [*(TopicPartition("t", each) for each in range(3)), TopicPartition("u", 0)]
+    assert reached == [TopicPartition("t", each) for each in range(3)]
 
 
 def test_directory_of_a_topic_the_metadata_never_had_stops_the_start(node: Node) -> None:

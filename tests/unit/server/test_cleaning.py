@@ -28,7 +28,7 @@ from ledgerstone.sim.filesystem import SimulatedCrash
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
-from tests.kit.logs import batch
+from tests.kit.logs import all_records, batch
 from tests.unit.server.asks import (
     TOPIC,
     create_topic,
@@ -506,6 +506,31 @@ def test_pass_is_called_off_when_its_topic_is_no_longer_compacted(
     assert machine.broker.cleaning.states.is_free(TP)
 
 
+def test_pass_that_was_asked_for_does_not_begin_once_its_topic_is_no_longer_compacted(
+    machine: InProcess, client: Client
+) -> None:
+    """It had to wait: another pass was at work."""
+    create_topic(client, "other", 1, cleanup_policy="compact")
+    late = held_pass(machine, client)
+    other = TopicPartition("other", 0)
+    for value in ("1", "2"):
+        records = batch(("a", value), timestamp=machine.clock.now_ms())
+        assert produced(client, records, "other").error_code == ErrorCode.NONE
+    ticket = machine.broker.cleaning.ask(other)
+    look(machine)
+    alter(client, 2, "other", cleanup_policy="delete")
+    machine.held_passes = None
+    machine.finish_pass(late)
+    machine.advance(20_000)
+
+    assert [each.value for each in all_records(machine.broker.partitions.get(other).log)] == [
+        b"1",
+        b"2",
+    ]
+    assert ticket.run is None
+    assert "cleanup.policy" in (ticket.refusal or "")
+
+
 def test_topic_that_becomes_compacted_is_cleaned_from_its_start(
     machine: InProcess, client: Client
 ) -> None:
@@ -519,6 +544,24 @@ def test_topic_that_becomes_compacted_is_cleaned_from_its_start(
     machine.advance(20_000)
 
     assert on_disk(machine) == [("a", "2")]
+
+
+def test_tombstone_written_before_its_topic_became_compacted_has_its_deadline(
+    machine: InProcess, client: Client
+) -> None:
+    create_topic(client, min_cleanable_dirty_ratio="1.0")
+    put(machine, client, ("a", "1"), ("a", None))
+    machine.advance(20_000)
+
+    alter(client, 2, TOPIC, cleanup_policy="compact")
+    machine.advance(20_000)
+    before = on_disk(machine)
+    machine.jump(days=1)
+    machine.advance(20_000)
+
+    assert before == [("a", "1"), ("a", None)]
+    assert on_disk(machine) == [("a", None)]
+    assert runs(machine)[-1]["reason"] == CleaningReason.TOMBSTONE.value
 
 
 def test_plan_overtaken_by_a_truncation_is_dropped(machine: InProcess, client: Client) -> None:

@@ -11,8 +11,10 @@ from ledgerstone.erasure.host_messages import ScanOrder
 from ledgerstone.erasure.key_print import SALT_BYTES, PrintKey
 from ledgerstone.erasure.receipt import verify
 from ledgerstone.erasure.scan_plan import KeyPrints
+from ledgerstone.metadata.image import ResourceType
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.metadata_records import (
+    ConfigRecord,
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
@@ -21,11 +23,14 @@ from ledgerstone.records.control import end_txn_marker
 from ledgerstone.records.record import iter_records
 from ledgerstone.records.validation import Origin
 from ledgerstone.server.erasing.looking import scan_here
+from ledgerstone.server.erasing.next_steps import _delays
 from ledgerstone.server.erasing.scans import ScanFailed
 from ledgerstone.server.erasing.view import complaints
+from ledgerstone.server.http.erasure import _erasable
 from ledgerstone.server.movable_clock import MovableClock
 from ledgerstone.types import TopicPartition
 from ledgerstone.uuid_text import uuid_to_text
+from tests.kit.roles import change_partition
 from tests.unit.server.asks import commit_offset, create_topic, delete_topic
 from tests.unit.server.erasing_kit import (
     DAY_MS,
@@ -36,6 +41,7 @@ from tests.unit.server.erasing_kit import (
     alter_topic,
     machine_with,
 )
+from tests.unit.server.leading_kit import register
 
 # Where a murmur2 producer puts KEY among three partitions.
 HOME = 1
@@ -352,6 +358,26 @@ def test_policy_that_no_longer_compacts_is_named_and_waited_out() -> None:
     assert held.stage is Stage.STAMPED
     assert "cleanup.policy does not contain compact" in waits_for
     assert done.stage is Stage.RECEIPTED
+
+
+def test_defaults_set_for_all_brokers_hold_for_a_topic_without_a_replica_here() -> None:
+    machine = machine_with(partitions=1, cleanup_policy="delete")
+    broker, of_brokers = machine.broker, ResourceType.BROKER
+    topic_id = broker.image.topics[TOPIC].topic_id
+    broker.controller_link.write(
+        [
+            ConfigRecord(ResourceType.TOPIC, TOPIC, "cleanup.policy", None),
+            ConfigRecord(of_brokers, "", "log.cleanup.policy", "compact"),
+            ConfigRecord(of_brokers, "", "log.cleaner.delete.retention.ms", "5"),
+            ConfigRecord(of_brokers, "", "log.segment.delete.delay.ms", "6"),
+        ]
+    )
+    register(machine, 2)
+    change_partition(machine, TopicPartition(TOPIC, 0), leader=2, replicas=[2], isr=[2])
+
+    assert broker.partitions.find(TopicPartition(TOPIC, 0)) is None
+    assert _erasable(broker, TOPIC) == topic_id
+    assert _delays(broker.erasing, TOPIC) == (5, 6)
 
 
 def test_group_that_has_not_read_the_tombstone_holds_it_and_is_named() -> None:

@@ -93,6 +93,27 @@ def test_retention_does_not_run_before_its_time(machine: InProcess, client: Clie
     assert late == 2
 
 
+def test_retention_goes_on_where_a_full_disk_has_no_room_for_one_log(
+    machine: InProcess, client: Client
+) -> None:
+    create_topic(client, retention_ms="3600000")
+    create_topic(client, "other", retention_ms="3600000")
+    write(client, "old")
+    machine.broker.partitions.get(TP).log.roll()
+    write(client, "old")
+    write(client, "old", topic="other")
+    machine.fs.fail_matching("create", "/data/events-0/*", errno.ENOSPC, times=None)
+
+    machine.jump(days=1)
+    starts = [each.log.log_start_offset for each in machine.broker.partitions]
+    machine.advance(310_000)
+    machine.fs.clear_faults()
+    machine.advance(310_000)
+
+    assert starts == [1, 1], "the sealed segment of the first, and all of the other"
+    assert machine.broker.partitions.get(TP).log.log_start_offset == 2
+
+
 def test_files_of_removed_segments_stay_for_the_delete_delay(
     machine: InProcess, client: Client
 ) -> None:

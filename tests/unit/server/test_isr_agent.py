@@ -7,6 +7,7 @@ import pytest
 
 from ledgerstone.errors import LogStorageError
 from ledgerstone.metadata.delta import Delta
+from ledgerstone.metadata.image import ConfigResource, ResourceType
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.alter_partition import (
@@ -15,6 +16,7 @@ from ledgerstone.protocol.messages.alter_partition import (
     AlterPartitionResponsePartition,
     AlterPartitionResponseTopic,
 )
+from ledgerstone.protocol.messages.metadata_records import ConfigRecord
 from ledgerstone.replication.isr import NEVER_MS
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.isr.agent import IsrAgent
@@ -257,4 +259,20 @@ def test_follower_that_is_fenced_is_not_waited_for(desk: Desk) -> None:
 
     assert before == 1
     assert partition.log.high_watermark == 2
+    assert desk.moved == [partition.topic_partition]
+
+
+def test_lower_min_isr_commits_what_was_written_before(desk: Desk) -> None:
+    desk.agent.start()
+    partition, link = desk.partition(0), desk.machine.broker.controller_link
+    link.write([ConfigRecord(ResourceType.TOPIC, TOPIC, "min.insync.replicas", "2")])
+    partition.append(batch(("key", "value")), acks=1)
+    before = partition.log.high_watermark
+
+    link.write([ConfigRecord(ResourceType.TOPIC, TOPIC, "min.insync.replicas", "1")])
+    topic = ConfigResource(ResourceType.TOPIC, TOPIC)
+    desk.agent.metadata_changed(Delta(configs_changed=(topic,)))
+
+    assert before == 0
+    assert partition.log.high_watermark == 1
     assert desk.moved == [partition.topic_partition]

@@ -4,6 +4,7 @@ import errno
 
 import pytest
 
+from ledgerstone.metadata.image import ResourceType
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsDir,
@@ -12,6 +13,7 @@ from ledgerstone.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsTopic,
 )
 from ledgerstone.protocol.messages.describe_log_dirs import DescribeLogDirsPartition
+from ledgerstone.protocol.messages.metadata_records import ConfigRecord
 from ledgerstone.storage.filenames import parse_file_name
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
@@ -170,6 +172,23 @@ def test_a_move_is_described_with_its_size_and_lag() -> None:
     assert (path, begun.partition_size, begun.offset_lag) == ("/b", 0, 900)
     assert lags == sorted(lags, reverse=True)
     assert lags[-1] < 900
+
+
+def test_a_higher_rate_counts_for_a_move_that_waits_for_the_lower_one() -> None:
+    machine = a_machine(rate=1)
+    client = machine.connect()
+    values = fill(client, 700)
+    assert move(client, "/b") == ErrorCode.NONE
+    machine.advance(60_000)
+    waits = held_by(machine)
+
+    record = ConfigRecord(ResourceType.BROKER, "1", RATE, "1000000")
+    machine.broker.controller_link.write([record])
+    machine.advance(1000)
+
+    assert waits == {"/a": [0], "/b": []}
+    assert held_by(machine) == {"/a": [], "/b": [0]}
+    assert read_all_of(client) == values
 
 
 def test_the_rate_of_a_move_is_limited() -> None:

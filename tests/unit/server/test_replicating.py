@@ -415,6 +415,33 @@ def test_throttle_follows_the_settings(follows: Follows) -> None:
     assert follows.in_flight == [2]
 
 
+def test_topic_that_comes_back_under_its_name_is_not_throttled(follows: Follows) -> None:
+    follows.apply(
+        ConfigRecord(
+            resource_type=4,
+            resource_name="1",
+            name="follower.replication.throttled.rate",
+            value="1",
+        )
+    )
+    follows.create()
+    follows.apply(
+        ConfigRecord(
+            resource_type=2,
+            resource_name="t",
+            name="follower.replication.throttled.replicas",
+            value="*",
+        )
+    )
+    throttled = follows.agent._throttle.is_throttled(TopicPartition("t", 0))
+
+    follows.apply(RemoveTopicRecord(topic_id=TOPIC_ID))
+    follows.create()
+
+    assert throttled
+    assert not follows.agent._throttle.is_throttled(TopicPartition("t", 0))
+
+
 def test_operators_see_lag_and_failures(follows: Follows) -> None:
     follows.create()
     log = follows.leaders[2].logs[TopicPartition("t", 0)]

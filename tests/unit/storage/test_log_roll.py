@@ -165,6 +165,22 @@ def test_jitter_is_drawn_for_each_segment_and_taken_off_segment_ms() -> None:
     assert log.segments.active.roll_jitter_ms != jitter
 
 
+def test_jitter_is_taken_off_the_compaction_lag_where_that_is_shorter() -> None:
+    config = LogConfig(
+        cleanup_policy=("compact",), max_compaction_lag_ms=60_000, segment_jitter_ms=HOUR_MS
+    )
+    log = World().open(config)
+
+    for _ in range(10):
+        log.roll()
+        append(log, timestamp=T0)
+        assert log.segments.active.roll_jitter_ms < 60_000
+    rolled = len(log.segments)
+    append(log, timestamp=T0)
+
+    assert len(log.segments) == rolled, "no time has passed"
+
+
 # -- by size --------------------------------------------------------------------------------------
 
 

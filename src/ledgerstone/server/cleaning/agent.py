@@ -105,7 +105,19 @@ class Cleaning(CleaningWork):
                     del self.troubles[tp]
             self.look_now()
         if delta.configs_changed:
+            self._watch_compacted()
             yield from self._abort_uncompacted()
+
+    def _watch_compacted(self) -> None:
+        """Tombstones count from the moment that a topic becomes compacted."""
+        for partition in self.partitions:
+            log, pending = partition.log, self.pending.get(partition.topic_partition)
+            if pending is not None and pending.is_watched != log.config.compacts:
+                pending.watch(
+                    is_compacted=log.config.compacts,
+                    end_offset=log.log_end_offset,
+                    now_ms=log.clock.now_ms(),
+                )
 
     def _abort_uncompacted(self) -> Iterator[Effect]:
         for running in list(self.running.values()):

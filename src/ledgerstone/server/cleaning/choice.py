@@ -48,6 +48,10 @@ def _refuse_hopeless(work: CleaningWork) -> None:
             work.refuse(tp, "the partition is not here")
         elif partition.log.failure is not None:
             work.refuse(tp, f"the log takes no writes: {partition.log.failure}")
+        elif not partition.log.config.compacts:
+            # It may have been compacted when the pass was asked for. Whoever takes compact from a
+            # policy wants to keep every record from then on.
+            work.refuse(tp, "cleanup.policy does not contain compact")
 
 
 def _may_be_cleaned(work: CleaningWork, partition: Partition) -> bool:

@@ -87,7 +87,9 @@ class CleaningWork:
             # not been cleaned, and must not pass for it once the log has grown so far.
             self.files.set_first_dirty_offset(tp, log.log_start_offset)
         pending = Pending(
-            watched_from_offset=log.log_end_offset, watched_from_ms=log.clock.now_ms()
+            watched_from_offset=log.log_end_offset,
+            watched_from_ms=log.clock.now_ms(),
+            is_watched=log.config.compacts,
         )
         last = self.files.last_cleaned(log)
         if last is not None:

@@ -127,6 +127,8 @@ class Directories:
                 raise AssertionError(f"directories asked for no {type(effect).__name__}")
 
     def metadata_changed(self, delta: Delta) -> list[Effect]:
+        if delta.configs_changed:
+            self.moves.rate_changed()
         return self.moves.metadata_changed()
 
     def load(self) -> None:

@@ -87,6 +87,8 @@ class Moves:
     # In the order of the requests; the first is under way.
     under_way: dict[TopicPartition, DirectoryMove] = field(default_factory=dict)
     _due_ms: int = 0
+    # When the last piece was copied, and its bytes: what the pause after it follows from.
+    _last_step: tuple[int, int] = (0, 0)
 
     def __iter__(self) -> Iterator[DirectoryMove]:
         return iter(self.under_way.values())
@@ -175,9 +177,17 @@ class Moves:
             return []
         if not future.is_copying and not future.plan():
             return self._sync(move)
-        copied = future.step(STEP_BYTES)
-        self._due_ms = now_ms + int(copied * 1000 / max(self.rate(), 1.0))
+        self._last_step = now_ms, future.step(STEP_BYTES)
+        self._due_ms = self._paused_until_ms()
         return [] if future.is_copying else self._sync(move)
+
+    def _paused_until_ms(self) -> int:
+        at_ms, copied = self._last_step
+        return at_ms + int(copied * 1000 / max(self.rate(), 1.0))
+
+    def rate_changed(self) -> None:
+        """A pause by a low rate may be one of days."""
+        self._due_ms = min(self._due_ms, self._paused_until_ms())
 
     def _again(self, move: DirectoryMove) -> None:
         """The log was cut under the copy."""

@@ -17,6 +17,7 @@ from ledgerstone.erasure.hosting import must_scan, unknown_replica
 from ledgerstone.erasure.life import next_step
 from ledgerstone.erasure.readings import observed
 from ledgerstone.erasure.steps import Step
+from ledgerstone.metadata.config_entries import topic_values
 from ledgerstone.metadata.image import NO_LEADER, TopicImage
 from ledgerstone.server.erasing import steps
 from ledgerstone.server.erasing.facts import About, Look, about_of, files_left
@@ -111,10 +112,11 @@ def _delays(work: ErasingWork, topic: str) -> tuple[int, int]:
         hosted = work.partitions.find(TopicPartition(topic, number))
         if hosted is not None:
             return hosted.log.config.delete_retention_ms, hosted.log.config.file_delete_delay_ms
-    values = {**work.config.raw, **work.image().topic_config(topic)}
-    retention = values.get("delete.retention.ms", values.get("log.cleaner.delete.retention.ms"))
-    delay = values.get("file.delete.delay.ms", values.get("log.segment.delete.delay.ms"))
-    return int(retention or 86_400_000), int(delay or 60_000)
+    values = topic_values(work.image(), work.config, topic)
+    retention_ms, delay_ms = values["delete.retention.ms"], values["file.delete.delay.ms"]
+    assert isinstance(retention_ms, int)
+    assert isinstance(delay_ms, int)
+    return retention_ms, delay_ms
 
 
 def _trouble(work: ErasingWork, erasure: Erasure) -> str | None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from ledgerstone.clock import Clock
 from ledgerstone.dataclasses import dataclass
-from ledgerstone.errors import StorageError
+from ledgerstone.errors import LogStorageError, StorageError
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.housekeeping.disk_watch import DiskWatch
 from ledgerstone.storage.log_shrink import delete_old_segments
@@ -27,7 +27,8 @@ class Retention:
             return
         try:
             deletions = delete_old_segments(partition.log)
-        except (OSError, StorageError) as error:
+        except (OSError, StorageError, LogStorageError) as error:
+            # The others follow: on a full disk they are what makes room.
             self.disk.log_failed(partition.topic_partition, error, self.clock.monotonic_ms())
             return
         for deletion in deletions:

@@ -35,6 +35,7 @@ from ledgerstone.erasure.erasure import Erasure, Evidence, ScanOutcome, Stage
 from ledgerstone.erasure.key_print import SALT_BYTES, PrintKey
 from ledgerstone.erasure.scan_plan import KeyPrints
 from ledgerstone.errors import InvalidRequest, KafkaError, StorageError
+from ledgerstone.metadata.config_entries import topic_values
 from ledgerstone.metadata.topic_names import INTERNAL_TOPICS
 from ledgerstone.security.acl import AclOperation, AclResourceType
 from ledgerstone.server.broker import Broker
@@ -190,8 +191,8 @@ def _compacts(broker: Broker, topic: str) -> bool:
     hosted = broker.partitions.find(TopicPartition(topic, 0))
     if hosted is not None:
         return hosted.log.config.compacts
-    values = broker.image.topic_config(topic)
-    policy = values.get("cleanup.policy", broker.config.raw.get("log.cleanup.policy", "delete"))
+    policy = topic_values(broker.image, broker.config, topic)["cleanup.policy"]
+    assert isinstance(policy, tuple)
     return "compact" in policy
 
 

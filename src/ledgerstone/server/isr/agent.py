@@ -135,8 +135,10 @@ class IsrAgent:
         raise AssertionError(f"no effect is asked for here: {effect} {result}")
 
     def metadata_changed(self, delta: Delta) -> list[Effect]:
-        """Which followers may join, and so are waited for, depends on brokers."""
-        if delta.brokers_changed and self._check_ms is not None:
+        """Which followers may join, and so are waited for, depends on brokers; how many have to be
+        in sync, on settings. With a lower min.insync.replicas there may be nobody left who fetches:
+        nothing else would move what was written."""
+        if (delta.brokers_changed or delta.configs_changed) and self._check_ms is not None:
             for partition in self._led():
                 assert isinstance(partition.role, Leader)
                 if partition.role.advance_high_watermark():

@@ -284,6 +284,9 @@ class Replicating:
 
     def metadata_changed(self, delta: Delta) -> list[Effect]:
         image = self._image()
-        if delta.configs_changed or any(image.topic_config(t.name) for t in delta.topics_created):
+        # A topic that comes back under its name does not inherit what the old one had.
+        names = [each.name for each in (*delta.topics_deleted, *delta.topics_created)]
+        is_named = any(map(self._throttle.names, names)) or any(map(image.topic_config, names))
+        if delta.configs_changed or is_named:
             self._throttle.follow_settings(image, "follower", self._static_values)
         return []
