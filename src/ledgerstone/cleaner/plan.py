@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from ledgerstone.dataclasses import dataclass, field
-from ledgerstone.records.compression import DEFAULT_DECOMPRESSION_LIMIT
+from ledgerstone.records.compression import STORED_LIMIT
 from ledgerstone.types import INT64_MAX, TopicPartition
 
 # Stands for "no horizon" where batches are judged.
@@ -62,7 +62,7 @@ class CleaningPlan:
     load_factor: float = 0.9
     window_bytes: int = 2 << 20
     # The most that one batch's records may decompress to.
-    decompression_limit_bytes: int = DEFAULT_DECOMPRESSION_LIMIT
+    decompression_limit_bytes: int = STORED_LIMIT
     bytes_per_second: float | None = None  # None is unlimited; reads and writes count
 
     @property

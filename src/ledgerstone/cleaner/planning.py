@@ -12,7 +12,7 @@ from ledgerstone.cleaner.plan import CleaningPlan, LastBatch, SourceSegment
 from ledgerstone.cleaner.selection import DirtySegment, LogFacts, LogToClean
 from ledgerstone.config.broker_keys import BROKER_KEYS
 from ledgerstone.dataclasses import dataclass
-from ledgerstone.records.compression import decompression_limit
+from ledgerstone.records.compression import stored_limit
 from ledgerstone.storage.filenames import Kind
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.segment import Segment
@@ -157,7 +157,7 @@ def make_plan(
         dedupe_buffer_bytes=settings.dedupe_buffer_bytes,
         load_factor=settings.load_factor,
         window_bytes=settings.window_bytes,
-        decompression_limit_bytes=decompression_limit(config.max_message_bytes),
+        decompression_limit_bytes=stored_limit(config.max_message_bytes),
         bytes_per_second=settings.bytes_per_second,
     )
 

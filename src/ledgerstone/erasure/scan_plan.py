@@ -20,7 +20,7 @@ from ledgerstone.erasure.erasure import (
     ReplicaScan,
 )
 from ledgerstone.erasure.key_print import MIN_RAW_BYTES, KeyPrint, PrintKey
-from ledgerstone.records.compression import DEFAULT_DECOMPRESSION_LIMIT
+from ledgerstone.records.compression import STORED_LIMIT
 from ledgerstone.types import NO_LEADER_EPOCH, TopicPartition
 
 # A window must hold a key and its surroundings, and windows are bounded.
@@ -74,7 +74,7 @@ class SearchPlan:
     partitions: tuple[ScannedPartition, ...]
     keys: KeyPrints
     max_places: int = DEFAULT_MAX_PLACES
-    decompression_limit_bytes: int = DEFAULT_DECOMPRESSION_LIMIT
+    decompression_limit_bytes: int = STORED_LIMIT
     bytes_per_second: float | None = None  # None is unlimited
 
 
@@ -86,7 +86,7 @@ class ResiduePlan:
     # others. Directories of other topics are believed.
     topics: tuple[str, ...] = ()
     replicas: tuple[str, ...] = ()
-    decompression_limit_bytes: int = DEFAULT_DECOMPRESSION_LIMIT
+    decompression_limit_bytes: int = STORED_LIMIT
     bytes_per_second: float | None = None
 
 

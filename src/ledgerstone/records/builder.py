@@ -23,7 +23,7 @@ from ledgerstone.records.batch import (
     read_header,
     seal,
 )
-from ledgerstone.records.compression import DEFAULT_DECOMPRESSION_LIMIT, compress
+from ledgerstone.records.compression import STORED_LIMIT, compress
 from ledgerstone.records.record import iter_spans, records_payload
 from ledgerstone.records.varint import (
     decode_varint,
@@ -139,7 +139,7 @@ def rebuild_with_codec(
     codec: Codec,
     level: int | None = None,
     *,
-    limit: int = DEFAULT_DECOMPRESSION_LIMIT,
+    limit: int = STORED_LIMIT,
 ) -> bytearray:
     """The same records under another codec. Records are moved as bytes, never parsed."""
     header = read_header(batch)

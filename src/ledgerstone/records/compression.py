@@ -23,6 +23,9 @@ _ZSTD: Final = Codec.ZSTD
 # A bytearray that grows holds an eighth more than it needs and lz4 and zstd keep up to 8 MiB of
 # their own, so 48 MiB of output fit into the 64 MiB that no bomb may exceed.
 DEFAULT_DECOMPRESSION_LIMIT: Final = 48 * _MIB
+# Of batches in a log: they were taken, perhaps when `max.message.bytes` was larger than it is now.
+# A limit is there all the same, because a directory may come from elsewhere.
+STORED_LIMIT: Final = 512 * _MIB
 
 
 class Codecs:
@@ -90,6 +93,11 @@ class Codecs:
 def decompression_limit(max_message_bytes: int) -> int:
     """How large the records of a batch may become on a topic with this `max.message.bytes`."""
     return max(DEFAULT_DECOMPRESSION_LIMIT, 4 * max_message_bytes)
+
+
+def stored_limit(max_message_bytes: int) -> int:
+    """The same for batches that are in the topic's log."""
+    return max(STORED_LIMIT, 4 * max_message_bytes)
 
 
 def compress(codec: Codec, payload: Buffer, level: int | None = None) -> Buffer:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from ledgerstone.errors import CorruptRecord
 from ledgerstone.records.batch import HEADER_SIZE, BatchHeader, TimestampType, read_header
-from ledgerstone.records.compression import DEFAULT_DECOMPRESSION_LIMIT, decompress
+from ledgerstone.records.compression import STORED_LIMIT, decompress
 from ledgerstone.records.records_facts import NearKind, RecordsFacts
 from ledgerstone.records.varint import (
     VarintCutShort,
@@ -85,7 +85,7 @@ class _Fault(Exception):
 
 
 def iter_records(
-    batch: Buffer, position: int = 0, *, limit: int = DEFAULT_DECOMPRESSION_LIMIT
+    batch: Buffer, position: int = 0, *, limit: int = STORED_LIMIT
 ) -> Iterator[Record]:
     """Every record of the batch at `position`. The caller checks the CRC."""
     header = read_header(batch, position)
@@ -109,7 +109,7 @@ def records_payload(
     position: int,
     header: BatchHeader,
     *,
-    limit: int = DEFAULT_DECOMPRESSION_LIMIT,
+    limit: int = STORED_LIMIT,
 ) -> Buffer:
     """The bytes after the header, decompressed; not copied if they were not compressed."""
     available = len(batch) - position

@@ -7,7 +7,7 @@ read here in one go; any other one is left to `record`, as is the complaint abou
 from typing import Final
 
 from ledgerstone.records.batch import read_header
-from ledgerstone.records.compression import DEFAULT_DECOMPRESSION_LIMIT
+from ledgerstone.records.compression import STORED_LIMIT
 from ledgerstone.records.record import iter_payload, records_payload
 from ledgerstone.types import Buffer
 
@@ -15,7 +15,7 @@ _NULL: Final = 1  # The length -1, zigzag encoded.
 
 
 def record_values(
-    batch: Buffer, position: int = 0, *, limit: int = DEFAULT_DECOMPRESSION_LIMIT
+    batch: Buffer, position: int = 0, *, limit: int = STORED_LIMIT
 ) -> list[bytes | None]:
     """Of the batch at `position`, in order. The caller checks the CRC."""
     header = read_header(batch, position)

@@ -9,7 +9,7 @@ records by their uncompressed lengths. Rules in README.md, "Anatomy".
 from typing import Any, Final, NamedTuple
 
 from ledgerstone.dataclasses import asdict, dataclass
-from ledgerstone.records.compression import DEFAULT_DECOMPRESSION_LIMIT
+from ledgerstone.records.compression import STORED_LIMIT
 from ledgerstone.types import TopicPartition
 
 CLASSES: Final = ("live", "tombstone", "superseded", "unkeyed", "other")
@@ -30,7 +30,7 @@ class AnatomyPlan:
     segments: tuple[SegmentSpan, ...]
     # Everything below is decided; later records are not read.
     end_offset: int
-    decompression_limit_bytes: int = DEFAULT_DECOMPRESSION_LIMIT
+    decompression_limit_bytes: int = STORED_LIMIT
     bytes_per_second: float | None = None  # None is unlimited
 
     def to_json(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ledgerstone.dataclasses import dataclass, fields
 from ledgerstone.records.batch import CODEC_MASK
-from ledgerstone.records.compression import DEFAULT_DECOMPRESSION_LIMIT
+from ledgerstone.records.compression import DEFAULT_DECOMPRESSION_LIMIT, STORED_LIMIT
 from ledgerstone.records.kernels import Arena, Batches, Columns, Hashes, hash_keys, scan
 from ledgerstone.records.kernels.folding import FoldColumns, FoldPlan, FoldState, check_crcs
 from ledgerstone.records.kernels.payloads import check_declared_counts
@@ -141,7 +141,7 @@ class Fold:
                 found,
                 actions,
                 first=first,
-                payload_limit=DEFAULT_DECOMPRESSION_LIMIT,
+                payload_limit=STORED_LIMIT,
                 has_compressed=compressed,
             )
             check_declared_counts(payloads, actions)

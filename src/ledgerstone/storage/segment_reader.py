@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, NoReturn
 from ledgerstone.errors import CorruptFile, CorruptRecord, KafkaError
 from ledgerstone.fs import FileSlice, Filesystem
 from ledgerstone.records.batch import HEADER_SIZE, BatchHeader, read_header
-from ledgerstone.records.compression import decompression_limit
+from ledgerstone.records.compression import stored_limit
 from ledgerstone.records.record import records_payload
 from ledgerstone.records.record_times import first_from
 from ledgerstone.storage.batch_scan import scan_headers
@@ -100,7 +100,7 @@ class SegmentReader(SegmentFiles):
 
     def payload_at(self, position: int, header: BatchHeader) -> Buffer:
         """The records of the batch at `position`, decompressed."""
-        limit = decompression_limit(self.config.max_message_bytes)
+        limit = stored_limit(self.config.max_message_bytes)
         return records_payload(self.file.pread(header.size, position), 0, header, limit=limit)
 
     # -- find ---------------------------------------------------------------------------------

@@ -247,6 +247,18 @@ def test_large_decompressed_batch_is_cleaned_within_its_limit() -> None:
     assert [(offset, key) for offset, key, _ in contents(log)] == [(1, "large"), (2, "k")]
 
 
+def test_batch_that_was_taken_under_a_larger_limit_is_cleaned() -> None:
+    log = compacted(World(), max_message_bytes=14 << 20)
+    append(log, ("k", "old"), ("large", "x" * (50 << 20)), codec=Codec.ZSTD)
+    append(log, ("k", "new"))
+    log.roll()
+    log.reconfigure(replace(log.config, max_message_bytes=1 << 20))
+
+    run(log, plan_of(log))
+
+    assert [(offset, key) for offset, key, _ in contents(log)] == [(1, "large"), (2, "k")]
+
+
 @pytest.mark.parametrize("position", [8 * 71, 8 * 71 + 1, 1 << 30], ids=["later", "astray", "far"])
 def test_index_that_leads_past_the_first_dirty_offset_brings_no_key_back(position: int) -> None:
     """The map would lack a tombstone that the pass stamps, and the value it deletes would stay."""

@@ -21,7 +21,7 @@ from ledgerstone.records.batch import (
     Codec,
     read_header,
 )
-from ledgerstone.records.compression import DEFAULT_DECOMPRESSION_LIMIT, Codecs
+from ledgerstone.records.compression import STORED_LIMIT, Codecs
 from ledgerstone.records.crc import crc32c
 from ledgerstone.records.kernels.descriptors import WalkCall
 from ledgerstone.records.kernels.filling import filled
@@ -184,7 +184,7 @@ def walk(
     end: int | None = None,
     verify_crc: bool = True,
     min_offset: int | None = None,
-    limit: int = DEFAULT_DECOMPRESSION_LIMIT,
+    limit: int = STORED_LIMIT,
     skip: NDArray[np.bool_] | None = None,
 ) -> Columns:
     """Every record of the complete batches in [start, end), at or past `min_offset`.

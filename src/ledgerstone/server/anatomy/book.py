@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from ledgerstone.clock import Clock
 from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.metadata.delta import Delta
-from ledgerstone.records.compression import decompression_limit
+from ledgerstone.records.compression import stored_limit
 from ledgerstone.server.anatomy.queue import QueueLook
 from ledgerstone.server.cleaning.work import CleaningWork
 from ledgerstone.server.effects import Analyse, Effect, GiveUp, WorkerName
@@ -222,7 +222,7 @@ class AnatomyBook:
             directory=log.directory,
             segments=self._spans(entry, log),
             end_offset=log.last_stable_offset,
-            decompression_limit_bytes=decompression_limit(log.config.max_message_bytes),
+            decompression_limit_bytes=stored_limit(log.config.max_message_bytes),
             bytes_per_second=self.cleaning.settings.bytes_per_second,
         )
         number = self._next_number
