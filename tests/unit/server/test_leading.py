@@ -94,6 +94,41 @@ def test_produce_that_too_few_are_left_for_is_not_committed(  # 79
     assert partition.log.high_watermark == 0
 
 
+def test_each_batch_of_a_partition_that_is_named_twice_waits_for_its_replicas(
+    machine: InProcess, client: Client, partition: Partition
+) -> None:
+    twice = produce(ONE, acks=-1)
+    twice.topic_data[0].partition_data.append(produce(ONE).topic_data[0].partition_data[0])
+    other = machine.connect()
+    client.send(twice)
+    other.send(twice)
+
+    follow(machine.connect(), 1)
+    follow(machine.connect(), 3)
+    machine.advance(1_000)
+
+    first, second = client.take(ProduceResponse), other.take(ProduceResponse)
+    assert [each.error_code for each in first.responses[0].partition_responses] == [0, 0]
+    assert [each.error_code for each in second.responses[0].partition_responses] == [
+        ErrorCode.NONE,
+        ErrorCode.REQUEST_TIMED_OUT,
+    ]
+
+
+def test_nothing_of_a_partition_that_is_named_twice_is_acknowledged_without_its_replicas(
+    machine: InProcess, client: Client, partition: Partition
+) -> None:
+    twice = produce(ONE, acks=-1)
+    twice.topic_data[0].partition_data.append(produce(ONE).topic_data[0].partition_data[0])
+    client.send(twice)
+
+    machine.advance(1_000)
+
+    answers = client.take(ProduceResponse).responses[0].partition_responses
+    assert [each.error_code for each in answers] == [ErrorCode.REQUEST_TIMED_OUT] * 2
+    assert partition.log.high_watermark == 0
+
+
 def test_newcomer_counts_for_a_commit_before_the_controller_has_agreed(
     machine: InProcess, client: Client, partition: Partition
 ) -> None:
