@@ -280,6 +280,25 @@ def test_delete_that_replicas_do_not_follow_times_out(
     assert partition.log.log_start_offset == 1
 
 
+def test_each_delete_of_a_partition_that_is_named_twice_waits_for_the_replicas(
+    machine: InProcess, client: Client, partition: Partition
+) -> None:
+    write(client, "a", "b")
+    follow_with_start(machine.connect(), 2, 0)
+    twice = delete_records(1)
+    twice.topics[0].partitions += delete_records(2).topics[0].partitions
+    client.send(twice)
+
+    follow_with_start(machine.connect(), 2, 1)
+    machine.advance(1_000)
+
+    answers = client.take(DeleteRecordsResponse).topics[0].partitions
+    assert [(each.error_code, each.low_watermark) for each in answers] == [
+        (ErrorCode.NONE, 1),
+        (ErrorCode.REQUEST_TIMED_OUT, 0),
+    ]
+
+
 def test_delete_does_not_wait_for_a_fenced_broker(
     machine: InProcess, client: Client, partition: Partition
 ) -> None:
