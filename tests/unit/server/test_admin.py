@@ -537,6 +537,22 @@ def test_settings_of_a_group_are_shown_listed_and_there_after_a_restart(
     assert [each.resource_name for each in listed.config_resources] == ["later"]
 
 
+def test_only_so_many_groups_that_need_not_exist_are_described(client: Client) -> None:
+    group = ResourceType.GROUP
+    altered(client, group, "real", "consumer.session.timeout.ms", "50000")
+    names = [*(f"g{number}" for number in range(1_002)), "real"]
+    resources = [
+        DescribeConfigsResource(group, each, ["share.auto.offset.reset"]) for each in names
+    ]
+
+    answer = client.ask(DescribeConfigsRequest(resources=resources), DescribeConfigsResponse)
+
+    assert [each.resource_name for each in answer.results] == names
+    refused = [each for each in answer.results if each.error_code]
+    assert [each.resource_name for each in refused] == ["g1000", "g1001"]
+    assert {each.error_code for each in refused} == {ErrorCode.POLICY_VIOLATION}
+
+
 def test_default_that_contradicts_a_topic_stops_nobody(machine: InProcess, client: Client) -> None:
     """Kafka takes it, too: the two belong to different resources."""
     create_topic(client)
