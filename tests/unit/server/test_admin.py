@@ -507,6 +507,17 @@ def test_resource_name_as_long_as_the_protocol_allows_is_answered(client: Client
     assert answer.results[0].error_code == ErrorCode.INVALID_REQUEST
 
 
+def test_name_beside_an_id_makes_no_topic(machine: InProcess, client: Client) -> None:
+    create_topic(client)
+    known = machine.broker.image.topics[TOPIC].topic_id
+    asked = [MetadataRequestTopic(known, "fresh"), MetadataRequestTopic(b"\x01" * 16, "new")]
+
+    answer = client.ask(MetadataRequest(topics=asked), MetadataResponse)
+
+    assert [each.error_code for each in answer.topics] == [0, ErrorCode.UNKNOWN_TOPIC_ID]
+    assert list(machine.broker.image.topics) == [TOPIC]
+
+
 # -- settings of groups and of all brokers ------------------------------------------------------
 
 

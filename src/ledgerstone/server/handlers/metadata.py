@@ -150,7 +150,8 @@ def to_create(broker: Broker, request: Request, message: MetadataRequest) -> lis
     return [
         topic.name
         for topic in message.topics or ()
-        if topic.name and topic.name not in broker.image.topics
+        # Who gives an id means a topic that is there: a name beside it is asked for nothing.
+        if topic.name and topic.topic_id == ZERO_UUID and topic.name not in broker.image.topics
     ]
 
 
