@@ -1,10 +1,13 @@
 """Topics, configurations and what describes them."""
 
+from collections.abc import Callable
+
 import pytest
 
 from ledgerstone.metadata.image import ResourceType
 from ledgerstone.protocol.api import OFFERED, ApiKey
 from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.alter_configs import (
     AlterConfigsConfig,
     AlterConfigsRequest,
@@ -516,6 +519,36 @@ def test_name_beside_an_id_makes_no_topic(machine: InProcess, client: Client) ->
 
     assert [each.error_code for each in answer.topics] == [0, ErrorCode.UNKNOWN_TOPIC_ID]
     assert list(machine.broker.image.topics) == [TOPIC]
+
+
+def test_metadata_does_not_wait_for_a_controller_elsewhere(
+    machine: InProcess, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which may be away for long; the topics that are there are led all the same."""
+    create_topic(client)
+    asked: list[tuple[list[str], Callable[[ApiMessage], None]]] = []
+
+    def ask(
+        request: CreateTopicsRequest, on_answer: Callable[[ApiMessage], None], **_: object
+    ) -> None:
+        asked.append(([each.name for each in request.topics], on_answer))
+
+    link, names = machine.broker.controller_link, ("first", TOPIC, "first", "second")
+    monkeypatch.setattr(link, "forwards", lambda client: True)
+    monkeypatch.setattr(link, "ask", ask)
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=each) for each in names])
+
+    answer = client.ask(request, MetadataResponse)
+    machine.connect().ask(request, MetadataResponse)
+    (wanted, on_answer), *others = asked
+    on_answer(CreateTopicsResponse())
+    client.ask(request, MetadataResponse)
+
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert [each.error_code for each in answer.topics] == [unknown, 0, unknown]
+    # Once, although two have asked; and again where nothing came of it.
+    assert (wanted, others) == (["first", "second"], [])
+    assert [each for each, _ in asked] == [wanted, wanted]
 
 
 # -- settings of groups and of all brokers ------------------------------------------------------
