@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.protocol.codec import api_class, decode, encode
-from ledgerstone.protocol.decoding import MAX_REQUEST_ELEMENTS
+from ledgerstone.protocol.decoding import MAX_REQUEST_ELEMENTS, MAX_REQUEST_NUMBERS
 from ledgerstone.protocol.headers import decode_request_header
 from ledgerstone.protocol.messages import APIS
+from ledgerstone.protocol.messages.offset_fetch import OffsetFetchRequest
 from ledgerstone.protocol.messages.produce import ProduceRequest
 from ledgerstone.protocol.wire import MOST_TAGS, MalformedMessage, uvarint
 from tests.kit.sized import examples
@@ -120,6 +121,22 @@ def test_request_may_not_hold_more_elements_than_its_budget() -> None:
 
     with pytest.raises(MalformedMessage, match="topic_data"):
         decode(ProduceRequest, 9, body)
+
+
+@pytest.mark.parametrize("topics", [1, 4])
+def test_request_may_not_hold_more_numbers_than_its_budget(topics: int) -> None:
+    """The answer has a struct for each partition, which is a hundred times as large."""
+    each = MAX_REQUEST_NUMBERS // topics
+    head = b"\x02g" + uvarint(topics + 1)
+    topic = b"\x02t" + uvarint(each + 1) + bytes(4 * each) + b"\x00"
+    too_many = b"\x02t" + uvarint(each + 2) + bytes(4 * each + 4) + b"\x00"
+    rest = b"\x00\x00"
+
+    few = decode(OffsetFetchRequest, 7, head + topic * topics + rest)[0]
+
+    assert sum(len(one.partition_indexes) for one in few.topics or ()) == MAX_REQUEST_NUMBERS
+    with pytest.raises(MalformedMessage, match="partition_indexes"):
+        decode(OffsetFetchRequest, 7, head + topic * (topics - 1) + too_many + rest)
 
 
 @pytest.mark.parametrize("at_once", [1, 100, MAX_REQUEST_ELEMENTS])

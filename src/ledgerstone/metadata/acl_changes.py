@@ -118,8 +118,11 @@ def _check_host(host: str) -> None:
 
 
 def delete_acls(image: MetadataImage, request: DeleteAclsRequest) -> Decision[DeleteAclsResponse]:
-    """Two filters may name the same ACL: it goes once, and both report it."""
+    """Two filters may name the same ACL: it goes once, and both report it. What is reported is
+    bounded, too: a thousand filters that match everything would fill the memory with their answers.
+    """
     removed: dict[bytes, None] = {}
+    reported = 0
     results = []
     for each in request.filters:
         try:
@@ -129,7 +132,9 @@ def delete_acls(image: MetadataImage, request: DeleteAclsRequest) -> Decision[De
             continue
         found = {acl_id: acl for acl_id, acl in image.acls.items() if wanted.matches(acl)}
         removed |= dict.fromkeys(found)
-        if len(removed) > MAX_ACLS_PER_REQUEST:
+        reported += len(found)
+        # Differs from Kafka, which counts what several filters match only once.
+        if reported > MAX_ACLS_PER_REQUEST:
             return Decision([], _too_many_removed(request))
         matching = [DeleteAclsMatchingAcl(0, None, *acl) for acl in found.values()]
         results.append(DeleteAclsFilterResult(matching_acls=matching))

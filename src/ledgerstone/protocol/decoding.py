@@ -6,7 +6,8 @@ that follows. Safe:
 1. Positions only grow, and every read past the end raises or yields fewer bytes; one comparison at
    the very end detects it. So a length needs no check of its own.
 2. A count is checked against the bytes left and the smallest size of its elements before the first
-   element is made. In a request, all structs, strings and tagged fields together have a budget.
+   element is made. In a request, all structs, strings and tagged fields together have a budget, and
+   so have all numbers in arrays.
 """
 
 import struct
@@ -32,6 +33,8 @@ from ledgerstone.protocol.wire import (
 
 # An element costs up to a few hundred bytes of memory but as little as one byte on the wire.
 MAX_REQUEST_ELEMENTS: Final = 1 << 16
+# Most are partitions, each of which the answer has a struct for.
+MAX_REQUEST_NUMBERS: Final = 1 << 17
 # As in Kafka, even if the length allows more: what is read must also be writable.
 LONGEST_STRING: Final = 32767
 _NULL: Final = "broken('null where this version has none')"
@@ -65,6 +68,7 @@ class DecoderSource:
             out.add("end = len(data)", "start")
             if self.is_budgeted:
                 out.add(f"budget = {MAX_REQUEST_ELEMENTS}", "start")
+                out.add(f"numbers = {MAX_REQUEST_NUMBERS}", "start")
             value = self.struct(out.spec.root, "")
             out.add(f"message = {value}", "end")
             out.add("if pos > end: broken(f'ends {pos - end} bytes past the frame')", "end")
@@ -251,9 +255,10 @@ class DecoderSource:
     def check_count(self, each: FieldSpec, count: str, path: str) -> None:
         smallest = min_element_size(each, self.version, flexible=self.out.flexible)
         too_many = f"{count} * {smallest} > end - pos"
-        if self.is_budgeted and each.type not in FORMATS:
-            self.out.add(f"budget -= {count}", path)
-            too_many += " or budget < 0"
+        if self.is_budgeted:
+            left = "numbers" if each.type in FORMATS else "budget"
+            self.out.add(f"{left} -= {count}", path)
+            too_many += f" or {left} < 0"
         reason = f"broken(f'{{{count}}} elements in {{end - pos}} bytes')"
         self.out.add(f"if {too_many}: {reason}", path)
 

@@ -59,6 +59,8 @@ from ledgerstone.types import TopicPartition
 from ledgerstone.uuid_text import uuid_to_text
 
 _LOG: Final = logging.getLogger(__name__)
+# The oldest wishes are forgotten first.
+MOST_PREFERRED: Final = 10_000
 _DISK_REFUSED: Final = (OSError, StorageError, InconsistentTopicId)
 # What is done in one go: as many as usual topics have, and not for longer than others may wait. A
 # partition takes some syncs, and one of them a millisecond where the disk is busy.
@@ -83,7 +85,7 @@ class HostedPartitions:
         self._node_id = node_id
         self._own_resource = ConfigResource(ResourceType.BROKER, str(node_id))
         self._max_lag_ms = max_lag_ms
-        # Where an operator wants a replica that is not here yet, as a path.
+        # Where an operator wants a replica that is not here yet, as a path; see `prefer`.
         self.preferred: dict[TopicPartition, str] = {}
         # Between two directories: the metadata may name either.
         self.moving: set[TopicPartition] = set()
@@ -127,6 +129,14 @@ class HostedPartitions:
 
     def find(self, topic_partition: TopicPartition) -> Partition | None:
         return self._partitions.get(topic_partition)
+
+    def prefer(self, topic_partition: TopicPartition, path: str) -> None:
+        """Differs from Kafka, which remembers every wish: most are for replicas that never come, as
+        anybody may name any topic."""
+        self.preferred.pop(topic_partition, None)
+        if len(self.preferred) >= MOST_PREFERRED:
+            del self.preferred[next(iter(self.preferred))]
+        self.preferred[topic_partition] = path
 
     def take_events(self) -> list[LeadershipChanged]:
         """What became of leaderships since it was asked last, in order."""

@@ -91,6 +91,8 @@ class Machines(BrokerTurn):
     directories: Directories = field(init=False)
     isr: IsrAgent = field(init=False)
     logins: Logins = field(init=False)
+    # Topics that a controller elsewhere was asked to make, since a Metadata named them.
+    auto_creating: dict[str, None] = field(default_factory=dict)
     # Of a node of a cluster; None where there is no cluster.
     membership: "ClusterMembership | None" = None
     # Of a node with TLS, for operators.

@@ -38,6 +38,8 @@ class Purgatory:
     awaited: dict[TopicPartition, dict[int, Waiting]] = field(default_factory=dict)
     _deadlines: list[tuple[int, int]] = field(default_factory=list)
     _all: dict[int, Waiting] = field(default_factory=dict)
+    # By connection, as thousands may leave in the same moment. One without requests is not in it.
+    _of_connection: dict[int, dict[int, Waiting]] = field(default_factory=dict)
     _next_number: int = 0
 
     def __len__(self) -> int:
@@ -51,6 +53,7 @@ class Purgatory:
         self._next_number += 1
         waiting = Waiting(request, parked.attempt, tuple(parked.keys), parked.woken)
         self._all[number] = waiting
+        self._of_connection.setdefault(request.connection, {})[number] = waiting
         for key in waiting.keys:
             self.awaited.setdefault(key, {})[number] = waiting
         heapq.heappush(self._deadlines, (parked.deadline_ms, number))
@@ -87,12 +90,15 @@ class Purgatory:
 
     def forget(self, connection: int) -> None:
         """The connection is gone: nobody waits for its answers any more."""
-        for number, waiting in list(self._all.items()):
-            if waiting.request.connection == connection:
-                self._remove(number, waiting)
+        for number, waiting in list(self._of_connection.get(connection, {}).items()):
+            self._remove(number, waiting)
 
     def _remove(self, number: int, waiting: Waiting) -> None:
         del self._all[number]
+        of_connection = self._of_connection[waiting.request.connection]
+        del of_connection[number]
+        if not of_connection:
+            del self._of_connection[waiting.request.connection]
         for key in waiting.keys:
             others = self.awaited[key]
             del others[number]

@@ -182,21 +182,24 @@ def _offset_of_max_timestamp(log: PartitionLog) -> TimestampOffset | None:
     for segment in reversed(log.segments.holding_from(start_offset)):
         if segment.size == 0 or (best and segment.max_timestamp.timestamp < best.timestamp):
             continue
-        highest = segment.max_timestamp.timestamp
-        if segment.base_offset < start_offset:
+        found = segment.find_by_timestamp(segment.max_timestamp.timestamp, start_offset)
+        if found is None and segment.base_offset < start_offset:
             highest = _highest_timestamp_from(segment, start_offset)
-        found = segment.find_by_timestamp(highest, start_offset)
+            found = segment.find_by_timestamp(highest, start_offset)
         if found is not None and (best is None or found.timestamp >= best.timestamp):
             best = found
     return best
 
 
 def _highest_timestamp_from(segment: Segment, start_offset: int) -> int:
-    """A segment's largest timestamp may lie before `start_offset`, so its batches are read."""
+    """Where a segment's largest timestamp lies before `start_offset`. Only of the batch in which
+    that offset lies some records do not count: of the others the headers say all."""
     highest = NO_TIMESTAMP
     found = segment.find(start_offset)
     for at, header in scan_headers(segment.file, found.position, segment.size) if found else ():
-        if header.max_timestamp > highest:
+        if header.base_offset >= start_offset:
+            highest = max(highest, header.max_timestamp)
+        elif header.max_timestamp > highest:
             payload = segment.payload_at(at, header)
             highest = max(highest, highest_from(header, payload, start_offset))
     return highest

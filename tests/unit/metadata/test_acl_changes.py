@@ -189,3 +189,19 @@ def test_too_many_are_not_removed_at_once(monkeypatch: pytest.MonkeyPatch) -> No
 
     assert answers == [(42, []), (42, [])]
     assert len(cluster.image.acls) == 3
+
+
+def test_an_acl_counts_for_each_filter_that_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request has room for sixty thousand filters that match everything."""
+    monkeypatch.setattr(acl_changes, "MAX_ACLS_PER_REQUEST", 5)
+    cluster = Cluster()
+    for name in "ab":
+        _create(cluster, SOUND._replace(resource_name=name))
+
+    refused = _delete(cluster, _filter(), _filter(), _filter())
+    kept = len(cluster.image.acls)
+    answers = _delete(cluster, _filter(), _filter())
+
+    assert refused == [(42, [])] * 3
+    assert kept == 2
+    assert [(code, len(found)) for code, found in answers] == [(0, 2), (0, 2)]

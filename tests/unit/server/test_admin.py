@@ -1,10 +1,13 @@
 """Topics, configurations and what describes them."""
 
+from collections.abc import Callable
+
 import pytest
 
 from ledgerstone.metadata.image import ResourceType
 from ledgerstone.protocol.api import OFFERED, ApiKey
 from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.alter_configs import (
     AlterConfigsConfig,
     AlterConfigsRequest,
@@ -507,6 +510,47 @@ def test_resource_name_as_long_as_the_protocol_allows_is_answered(client: Client
     assert answer.results[0].error_code == ErrorCode.INVALID_REQUEST
 
 
+def test_name_beside_an_id_makes_no_topic(machine: InProcess, client: Client) -> None:
+    create_topic(client)
+    known = machine.broker.image.topics[TOPIC].topic_id
+    asked = [MetadataRequestTopic(known, "fresh"), MetadataRequestTopic(b"\x01" * 16, "new")]
+
+    answer = client.ask(MetadataRequest(topics=asked), MetadataResponse)
+
+    assert [each.error_code for each in answer.topics] == [0, ErrorCode.UNKNOWN_TOPIC_ID]
+    assert list(machine.broker.image.topics) == [TOPIC]
+
+
+def test_metadata_does_not_wait_for_a_controller_elsewhere(
+    machine: InProcess, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which may be away for long; the topics that are there are led all the same."""
+    create_topic(client)
+    asked: list[tuple[list[str], Callable[[ApiMessage], None]]] = []
+
+    def ask(
+        request: CreateTopicsRequest, on_answer: Callable[[ApiMessage], None], **_: object
+    ) -> None:
+        asked.append(([each.name for each in request.topics], on_answer))
+
+    link, names = machine.broker.controller_link, ("first", TOPIC, "first", "second")
+    monkeypatch.setattr(link, "forwards", lambda client: True)
+    monkeypatch.setattr(link, "ask", ask)
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=each) for each in names])
+
+    answer = client.ask(request, MetadataResponse)
+    machine.connect().ask(request, MetadataResponse)
+    (wanted, on_answer), *others = asked
+    on_answer(CreateTopicsResponse())
+    client.ask(request, MetadataResponse)
+
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert [each.error_code for each in answer.topics] == [unknown, 0, unknown]
+    # Once, although two have asked; and again where nothing came of it.
+    assert (wanted, others) == (["first", "second"], [])
+    assert [each for each, _ in asked] == [wanted, wanted]
+
+
 # -- settings of groups and of all brokers ------------------------------------------------------
 
 
@@ -535,6 +579,22 @@ def test_settings_of_a_group_are_shown_listed_and_there_after_a_restart(
     assert described(again, group, "other", key) == {key: "45000"}
     assert len(described(again, group, "other")) == 17
     assert [each.resource_name for each in listed.config_resources] == ["later"]
+
+
+def test_only_so_many_groups_that_need_not_exist_are_described(client: Client) -> None:
+    group = ResourceType.GROUP
+    altered(client, group, "real", "consumer.session.timeout.ms", "50000")
+    names = [*(f"g{number}" for number in range(1_002)), "real"]
+    resources = [
+        DescribeConfigsResource(group, each, ["share.auto.offset.reset"]) for each in names
+    ]
+
+    answer = client.ask(DescribeConfigsRequest(resources=resources), DescribeConfigsResponse)
+
+    assert [each.resource_name for each in answer.results] == names
+    refused = [each for each in answer.results if each.error_code]
+    assert [each.resource_name for each in refused] == ["g1000", "g1001"]
+    assert {each.error_code for each in refused} == {ErrorCode.POLICY_VIOLATION}
 
 
 def test_default_that_contradicts_a_topic_stops_nobody(machine: InProcess, client: Client) -> None:

@@ -1,6 +1,7 @@
 """Fetch: long polls, limits, sessions, epochs, and how far each reader sees."""
 
 import gc
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,8 @@ from ledgerstone.protocol.messages.offset_for_leader_epoch import (
 from ledgerstone.protocol.messages.produce import ProduceResponse
 from ledgerstone.records.control import end_txn_marker
 from ledgerstone.records.validation import Origin
+from ledgerstone.server.handlers import fetch_reading
+from ledgerstone.storage.log_reader import ReadResult
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
 from tests.kit.logs import batch
@@ -118,6 +121,38 @@ def test_long_poll_waits_for_min_bytes_and_takes_what_there_is_at_the_end(
     machine.advance(500)
 
     assert len(values_in(reader.take(FetchResponse).responses[0].partitions[0])) == 1
+
+
+def test_wait_for_min_bytes_reads_only_partitions_that_grew(
+    machine: InProcess, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of readers without a session, as librdkafka's: every batch would cost a read of them all."""
+    count, wide = 50, "wide"
+    create_topic(client, wide, partitions=count)
+    machine.advance(1_000)
+    one = batch(("k", "v"))
+    offsets = dict.fromkeys(range(count), 0)
+    reader, reads = machine.connect(), list[Any]()
+    request = fetch(offsets, topic=wide, max_wait_ms=500, min_bytes=10 * len(one))
+    reader.send(request, BY_NAME)
+    read = fetch_reading.read
+
+    def counted(*given: Any, **named: Any) -> ReadResult:
+        reads.append(given)
+        return read(*given, **named)
+
+    monkeypatch.setattr(fetch_reading, "read", counted)
+
+    for number in range(9):
+        produced(client, one, wide, number % 5)
+    waits, reads_before = reader.is_waiting, len(reads)
+    produced(client, one, wide, 40)
+
+    assert waits
+    assert reads_before == 9
+    assert len(reads) == 10 + count
+    found = reader.take(FetchResponse).responses[0].partitions
+    assert sum(len(values_in(each)) for each in found) == 10
 
 
 def test_reader_in_an_older_segment_does_not_wait_for_more_bytes_of_it(

@@ -234,6 +234,24 @@ def test_regained_shard_loads_once_all_of_its_log_is_committed(
     machine.check_invariants()
 
 
+def test_groups_of_a_shard_that_loads_are_not_left_out_of_a_list_in_silence(
+    machine: InProcess, client: Client, partition: Partition
+) -> None:
+    client.send(commit(5), 8)
+    change_partition(machine, OFFSETS, leader=2)
+    assert commit_code(client) == ErrorCode.NOT_COORDINATOR
+    elsewhere = client.ask(ListGroupsRequest(), ListGroupsResponse)
+
+    change_partition(machine, OFFSETS, leader=1)
+    loading = client.ask(ListGroupsRequest(), ListGroupsResponse)
+    fetched_by(machine, partition, 2)
+    loaded = client.ask(ListGroupsRequest(), ListGroupsResponse)
+
+    assert (elsewhere.error_code, elsewhere.groups) == (ErrorCode.NONE, [])
+    assert (loading.error_code, loading.groups) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, [])
+    assert [each.group_id for each in loaded.groups] == [GROUP]
+
+
 def test_new_epoch_of_the_same_leader_disturbs_nothing(
     machine: InProcess, client: Client, partition: Partition
 ) -> None:

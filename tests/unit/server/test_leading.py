@@ -94,6 +94,41 @@ def test_produce_that_too_few_are_left_for_is_not_committed(  # 79
     assert partition.log.high_watermark == 0
 
 
+def test_each_batch_of_a_partition_that_is_named_twice_waits_for_its_replicas(
+    machine: InProcess, client: Client, partition: Partition
+) -> None:
+    twice = produce(ONE, acks=-1)
+    twice.topic_data[0].partition_data.append(produce(ONE).topic_data[0].partition_data[0])
+    other = machine.connect()
+    client.send(twice)
+    other.send(twice)
+
+    follow(machine.connect(), 1)
+    follow(machine.connect(), 3)
+    machine.advance(1_000)
+
+    first, second = client.take(ProduceResponse), other.take(ProduceResponse)
+    assert [each.error_code for each in first.responses[0].partition_responses] == [0, 0]
+    assert [each.error_code for each in second.responses[0].partition_responses] == [
+        ErrorCode.NONE,
+        ErrorCode.REQUEST_TIMED_OUT,
+    ]
+
+
+def test_nothing_of_a_partition_that_is_named_twice_is_acknowledged_without_its_replicas(
+    machine: InProcess, client: Client, partition: Partition
+) -> None:
+    twice = produce(ONE, acks=-1)
+    twice.topic_data[0].partition_data.append(produce(ONE).topic_data[0].partition_data[0])
+    client.send(twice)
+
+    machine.advance(1_000)
+
+    answers = client.take(ProduceResponse).responses[0].partition_responses
+    assert [each.error_code for each in answers] == [ErrorCode.REQUEST_TIMED_OUT] * 2
+    assert partition.log.high_watermark == 0
+
+
 def test_newcomer_counts_for_a_commit_before_the_controller_has_agreed(
     machine: InProcess, client: Client, partition: Partition
 ) -> None:
@@ -243,6 +278,25 @@ def test_delete_that_replicas_do_not_follow_times_out(
 
     assert deleted(client) == (ErrorCode.REQUEST_TIMED_OUT, 0)
     assert partition.log.log_start_offset == 1
+
+
+def test_each_delete_of_a_partition_that_is_named_twice_waits_for_the_replicas(
+    machine: InProcess, client: Client, partition: Partition
+) -> None:
+    write(client, "a", "b")
+    follow_with_start(machine.connect(), 2, 0)
+    twice = delete_records(1)
+    twice.topics[0].partitions += delete_records(2).topics[0].partitions
+    client.send(twice)
+
+    follow_with_start(machine.connect(), 2, 1)
+    machine.advance(1_000)
+
+    answers = client.take(DeleteRecordsResponse).topics[0].partitions
+    assert [(each.error_code, each.low_watermark) for each in answers] == [
+        (ErrorCode.NONE, 1),
+        (ErrorCode.REQUEST_TIMED_OUT, 0),
+    ]
 
 
 def test_delete_does_not_wait_for_a_fenced_broker(

@@ -61,6 +61,34 @@ def test_next_deadline_is_the_earliest_of_those_that_still_wait() -> None:
     assert (first, second, purgatory.next_deadline_ms) == (50, 70, None)
 
 
+class Watched(Request):
+    """Counts how often anybody asks whose it is."""
+
+    looks = 0
+
+    def __getattribute__(self, name: str) -> object:
+        if name == "connection":
+            Watched.looks += 1
+        return super().__getattribute__(name)
+
+
+def test_connection_that_leaves_costs_nothing_for_the_others_that_wait() -> None:
+    """Thousands may leave in the same moment."""
+    purgatory = Purgatory()
+    for number in range(1000):
+        waiting = Watched(number, 1, 0, 0, None, Session("host"), 0)
+        purgatory.park(waiting, parked(A, B, answers=[]))
+    Watched.looks = 0
+
+    for number in range(999):
+        purgatory.forget(number)
+
+    assert Watched.looks <= 2 * 999
+    assert [each.connection for each in purgatory.requests()] == [999]
+    purgatory.forget(999)
+    assert (len(purgatory), purgatory.awaited) == (0, {})
+
+
 def test_deadlines_of_those_that_have_left_are_not_kept() -> None:
     purgatory, kept = Purgatory(), request(2)
     purgatory.park(kept, parked(B, deadline_ms=50, answers=[True]))

@@ -241,6 +241,23 @@ def test_a_wish_for_a_replica_to_come_is_kept() -> None:
     assert log_dir.path == "/b"
 
 
+def test_wishes_for_replicas_that_never_come_are_forgotten_in_the_end() -> None:
+    machine = a_machine()
+    client = machine.connect()
+    most = 10_000
+    topics = [AlterReplicaLogDirsTopic("never", list(range(most)))]
+    request = AlterReplicaLogDirsRequest([AlterReplicaLogDirsDir("/b", topics)])
+    move(client, "/b", topic="first")
+
+    client.ask(request, AlterReplicaLogDirsResponse)
+    move(client, "/b", topic="last")
+
+    wishes = list(machine.broker.partitions.preferred)
+    assert len(wishes) == most
+    assert wishes[0] == ("never", 1)
+    assert wishes[-1] == ("last", 0)
+
+
 def test_a_move_is_called_off_by_a_wish_for_the_old_directory() -> None:
     machine = a_machine(rate=1 << 20)
     client = machine.connect()

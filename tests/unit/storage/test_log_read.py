@@ -7,7 +7,7 @@ import pytest
 
 from ledgerstone.errors import LogStorageError, OffsetOutOfRange
 from ledgerstone.records import record
-from ledgerstone.records.batch import BATCH_LENGTH_AT, Codec, write_crc
+from ledgerstone.records.batch import BATCH_LENGTH_AT, BatchHeader, Codec, write_crc
 from ledgerstone.records.builder import RecordParts, build_batch
 from ledgerstone.sim.filesystem import SimFilesystem
 from ledgerstone.storage.filenames import DELETED
@@ -21,7 +21,8 @@ from ledgerstone.storage.log_reader import (
     read,
 )
 from ledgerstone.storage.log_shrink import delete_old_segments, swap_segments
-from ledgerstone.types import INT64_MAX
+from ledgerstone.storage.segment import Segment
+from ledgerstone.types import INT64_MAX, Buffer
 from tests.kit.logs import T0, World, offsets
 from tests.kit.scenario import (
     ONE_BYTES,
@@ -434,6 +435,27 @@ def test_largest_timestamp_may_lie_at_the_log_start_inside_a_batch() -> None:
     log.raise_log_start_offset(1)
 
     assert offset_of_max_timestamp(log) == (T0 + 80, 1)
+
+
+@pytest.mark.parametrize("first", [T0, T0 + 900])
+def test_largest_timestamp_is_found_without_reading_all_batches_behind_the_log_start(
+    monkeypatch: pytest.MonkeyPatch, first: int
+) -> None:
+    """Every batch has a larger timestamp than all before it, but perhaps one that was deleted."""
+    log = timed(first, *(T0 + number for number in range(1, 100)), config=LogConfig())
+    replicate_all(log)
+    log.raise_log_start_offset(1)
+    payloads = count()
+    payload_at = Segment.payload_at
+
+    def counted(segment: Segment, position: int, header: BatchHeader) -> Buffer:
+        next(payloads)
+        return payload_at(segment, position, header)
+
+    monkeypatch.setattr(Segment, "payload_at", counted)
+
+    assert offset_of_max_timestamp(log) == (T0 + 99, 99)
+    assert next(payloads) <= 2
 
 
 def test_search_by_time_takes_no_step_of_python_for_each_of_very_many_records(

@@ -166,10 +166,10 @@ class Directories:
         try:
             return self.partitions.get(topic_partition)
         except NotLeaderOrFollower as error:
-            self.partitions.preferred[topic_partition] = path
+            self.partitions.prefer(topic_partition, path)
             raise ReplicaNotAvailable(str(error)) from error
         except UnknownTopicOrPartition:
-            self.partitions.preferred[topic_partition] = path
+            self.partitions.prefer(topic_partition, path)
             raise
 
     def _assigned_directory(self, topic_partition: TopicPartition) -> bytes | None:

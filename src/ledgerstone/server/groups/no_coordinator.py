@@ -28,6 +28,7 @@ from ledgerstone.protocol.messages.describe_groups import (
 from ledgerstone.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ledgerstone.protocol.messages.join_group import JoinGroupRequest
 from ledgerstone.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from ledgerstone.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from ledgerstone.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,
@@ -76,6 +77,8 @@ def refusal_of(message: ApiMessage, code: int, api_version: int) -> ApiMessage |
             names = message.groups_names
             results = [DeleteGroupsResult(group_id=each, error_code=code) for each in names]
             return DeleteGroupsResponse(results=results)
+        case ListGroupsRequest():
+            return ListGroupsResponse(error_code=code)
         case _:
             return None
 

@@ -19,6 +19,10 @@ class HostedShards:
         # Of partitions led here; the others have their coordinator elsewhere, or none.
         self.by_number: dict[int, HostedShard] = {}
 
+    def hosted(self) -> list[int]:
+        """Also those that load. Empty before the first group."""
+        return sorted(self.by_number)
+
     def loaded(self) -> list[int]:
         """Empty before the first group: looking does not bring the offsets topic into being."""
         return sorted(number for number, each in self.by_number.items() if each.is_loaded)

@@ -26,12 +26,12 @@ from ledgerstone.types import TopicPartition
 
 _HIGH_WATERMARK = -1
 
-# The log start that every replica must reach.
-_Waiting = dict[TopicPartition, tuple[int, DeleteRecordsResponsePartition]]
+# The log start that every replica must reach. A partition that is named twice is here twice.
+_Waiting = list[tuple[TopicPartition, int, DeleteRecordsResponsePartition]]
 
 
 def handle(broker: Broker, request: Request, message: DeleteRecordsRequest) -> Answer:
-    waiting: _Waiting = {}
+    waiting: _Waiting = []
     response = DeleteRecordsResponse(
         topics=[
             DeleteRecordsResponseTopic(
@@ -48,7 +48,7 @@ def handle(broker: Broker, request: Request, message: DeleteRecordsRequest) -> A
     return Parked(
         attempt=partial(_attempt, broker, response, waiting),
         deadline_ms=broker.clock.monotonic_ms() + message.timeout_ms,
-        keys=tuple(waiting),
+        keys=dict.fromkeys(topic_partition for topic_partition, _, _ in waiting),
     )
 
 
@@ -73,7 +73,7 @@ def _delete(
         log.raise_log_start_offset(offset)
         answer.low_watermark = _low_watermark(broker, topic_partition)
         if answer.low_watermark < offset:
-            waiting[topic_partition] = (offset, answer)
+            waiting.append((topic_partition, offset, answer))
     except KafkaError as error:
         answer.error_code = error.code
     return answer
@@ -89,16 +89,18 @@ def _low_watermark(broker: Broker, topic_partition: TopicPartition) -> int:
 def _attempt(
     broker: Broker, response: DeleteRecordsResponse, waiting: _Waiting, time_is_up: bool
 ) -> DeleteRecordsResponse | None:
-    for topic_partition, (required, answer) in list(waiting.items()):
+    left: _Waiting = []
+    for topic_partition, required, answer in waiting:
         try:
             low_watermark = _low_watermark(broker, topic_partition)
         except KafkaError as error:
             answer.error_code, answer.low_watermark = error.code, -1
-            del waiting[topic_partition]
             continue
         if low_watermark >= required:
             answer.low_watermark = low_watermark
-            del waiting[topic_partition]
-        elif time_is_up:
+            continue
+        left.append((topic_partition, required, answer))
+        if time_is_up:
             answer.error_code = ErrorCode.REQUEST_TIMED_OUT
-    return response if time_is_up or not waiting else None
+    waiting[:] = left
+    return response if time_is_up or not left else None

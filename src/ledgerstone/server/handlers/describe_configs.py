@@ -2,12 +2,23 @@
 
 Behaviour: every setting of a topic, a group or this broker: value, where it comes from, what else
 has a value for it, documentation if asked for. A broker resource must name this broker, or none for
-what was set for all. A resource that is named more than once is answered once. Where nothing is
-wrong the message is empty, not null, as in Kafka.
+what was set for all. A resource that is named more than once is answered once. Of groups without
+settings of their own, which need not exist, a thousand are answered, the others POLICY_VIOLATION.
+Where nothing is wrong the message is empty, not null, as in Kafka.
 Versions: 1-4.
 """
 
-from ledgerstone.errors import ConfigError, InvalidRequest, KafkaError, UnknownTopicOrPartition
+from collections.abc import Iterable
+from itertools import islice
+from typing import Final
+
+from ledgerstone.errors import (
+    ConfigError,
+    InvalidRequest,
+    KafkaError,
+    PolicyViolation,
+    UnknownTopicOrPartition,
+)
 from ledgerstone.metadata.config_entries import (
     ConfigEntry,
     broker_entries,
@@ -16,7 +27,7 @@ from ledgerstone.metadata.config_entries import (
     topic_entries,
 )
 from ledgerstone.metadata.decision import reason_of
-from ledgerstone.metadata.image import ResourceType
+from ledgerstone.metadata.image import ConfigResource, MetadataImage, ResourceType
 from ledgerstone.metadata.topic_names import check_topic_name
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.describe_configs import (
@@ -30,23 +41,50 @@ from ledgerstone.protocol.messages.describe_configs import (
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.request import Answer, Request
 
+_MOST_PLAIN_GROUPS: Final = 1_000
+
 
 def handle(broker: Broker, request: Request, message: DescribeConfigsRequest) -> Answer:
     # Each resource once: an answer is a hundred times as large as the question, and a request has
     # room to ask the same a hundred thousand times.
-    resources = {(each.resource_type, each.resource_name): each for each in message.resources}
+    resources = {
+        ConfigResource(each.resource_type, each.resource_name): each for each in message.resources
+    }
+    too_many = frozenset(islice(_plain_groups(broker.image, resources), _MOST_PLAIN_GROUPS, None))
     return DescribeConfigsResponse(
-        results=[_describe(broker, message, resource) for resource in resources.values()]
+        results=[
+            _describe(broker, message, resource, is_too_many=key in too_many)
+            for key, resource in resources.items()
+        ]
+    )
+
+
+def _plain_groups(
+    image: MetadataImage, resources: Iterable[ConfigResource]
+) -> Iterable[ConfigResource]:
+    """Anybody can think of such a group; topics and brokers there are only so many."""
+    return (
+        each
+        for each in resources
+        if each.resource_type == ResourceType.GROUP and not image.config_of(each)
     )
 
 
 def _describe(
-    broker: Broker, message: DescribeConfigsRequest, resource: DescribeConfigsResource
+    broker: Broker,
+    message: DescribeConfigsRequest,
+    resource: DescribeConfigsResource,
+    *,
+    is_too_many: bool,
 ) -> DescribeConfigsResult:
     result = DescribeConfigsResult(
         resource_type=resource.resource_type, resource_name=resource.resource_name
     )
     try:
+        if is_too_many:
+            raise PolicyViolation(
+                f"more than {_MOST_PLAIN_GROUPS} groups without settings in one request"
+            )
         entries = _entries(broker, resource)
     except KafkaError as error:
         result.error_code, result.error_message = error.code, reason_of(error)

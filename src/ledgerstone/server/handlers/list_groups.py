@@ -1,6 +1,7 @@
 """ListGroups (16). Grade D.
 
-Behaviour: every group of every shard that passes the filters.
+Behaviour: every group of every shard that passes the filters. While a shard loads nobody knows its
+groups, and a list without them would pass for all: COORDINATOR_LOAD_IN_PROGRESS, as in Kafka.
 Versions: 0-5.
 """
 
@@ -30,7 +31,7 @@ def handle(broker: Broker, request: Request, message: ListGroupsRequest) -> Answ
     def call(shard: GroupShard, context: RequestContext, now: Now) -> TurnOutcome:
         return shard.handle_list_groups(message, context, now)
 
-    parts = [ShardPart(number, message, call) for number in broker.groups.shards.loaded()]
+    parts = [ShardPart(number, message, call) for number in broker.groups.shards.hosted()]
     return broker.groups.ask_shards(request, parts, _combined)
 
 
@@ -45,6 +46,7 @@ def _combined(answers: Sequence[ApiMessage]) -> ListGroupsResponse:
     response = ListGroupsResponse()
     for answer in answers:
         assert isinstance(answer, ListGroupsResponse)
-        response.error_code = response.error_code or answer.error_code
+        if answer.error_code:
+            return ListGroupsResponse(error_code=answer.error_code)
         response.groups += answer.groups
     return response

@@ -47,6 +47,9 @@ def handle(broker: Broker, request: Request, message: MetadataRequest) -> Answer
     if refusal is not None:
         return refusal
     missing = to_create(broker, request, message)
+    if missing and broker.controller_link.forwards(request):
+        _ask_elsewhere(broker, request, missing)
+        missing = []
     if not missing:
         return _response(broker, request, message)
     try:
@@ -67,10 +70,26 @@ def handle(broker: Broker, request: Request, message: MetadataRequest) -> Answer
     return ANSWERED_LATER
 
 
+def _ask_elsewhere(broker: Broker, request: Request, missing: list[str]) -> None:
+    """As in Kafka nobody waits for it: there may be no controller for a while, and the topics that
+    are there are led all the same. Who asks again meanwhile makes no second request of it."""
+    under_way = broker.auto_creating
+    wanted = [each for each in dict.fromkeys(missing) if each not in under_way]
+    if not wanted:
+        return
+    under_way |= dict.fromkeys(wanted)
+
+    def ended(answer: ApiMessage) -> None:
+        for each in wanted:
+            del under_way[each]
+
+    broker.controller_link.ask(auto_creation(wanted, broker.config), ended, client=request)
+
+
 def _written_down(broker: Broker, request: Request, missing: list[str]) -> bool:
-    """In the audit log, before it is done, where it is done here: a controller elsewhere is asked
-    by a CreateTopics, which is written down there. OSError: nothing must be made."""
-    if broker.auditor is None or broker.controller_link.forwards(request):
+    """In the audit log, before it is done: this node is the controller. One elsewhere is asked by a
+    CreateTopics, which is written down there. OSError: nothing must be made."""
+    if broker.auditor is None:
         return False
     possible = [each for each in missing if _can_be_topic(each)]
     if possible:
@@ -150,7 +169,8 @@ def to_create(broker: Broker, request: Request, message: MetadataRequest) -> lis
     return [
         topic.name
         for topic in message.topics or ()
-        if topic.name and topic.name not in broker.image.topics
+        # Who gives an id means a topic that is there: a name beside it is asked for nothing.
+        if topic.name and topic.topic_id == ZERO_UUID and topic.name not in broker.image.topics
     ]
 
 

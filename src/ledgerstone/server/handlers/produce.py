@@ -81,7 +81,7 @@ def _handle_single(broker: Broker, request: Request, message: SingleProduce) -> 
     if topic is None or is_transactional_batch(records):
         return handle(broker, request, as_request(message))
     topic_partition = TopicPartition(topic, index)
-    waiting: Waiting = {}
+    waiting: Waiting = []
     try:
         result, awaited = _append_to(broker, request, topic_partition, records, acks)
     except FAILURES as error:
@@ -98,7 +98,7 @@ def _handle_single(broker: Broker, request: Request, message: SingleProduce) -> 
             )
         answer = accepted(index, result)
         if awaited is not None:
-            waiting[topic_partition] = Awaited(awaited, result.last_offset + 1, answer)
+            waiting.append(Awaited(awaited, result.last_offset + 1, answer))
     whole = ProduceTopicResponse(
         name=topic, topic_id=message.topic_id, partition_responses=[answer]
     )
@@ -192,7 +192,7 @@ def _own_records(message: ProduceRequest) -> None:
 def _append_all(
     broker: Broker, request: Request, message: ProduceRequest, verified: Verified | None = None
 ) -> Answer:
-    waiting: Waiting = {}
+    waiting: Waiting = []
     append = partial(_append, broker, request, message, verified, waiting)
     topics = [
         ProduceTopicResponse(
@@ -232,7 +232,7 @@ def _append(
         return refused(broker, topic_partition, error)
     answer = accepted(data.index, result)
     if awaited is not None:
-        waiting[topic_partition] = Awaited(awaited, result.last_offset + 1, answer)
+        waiting.append(Awaited(awaited, result.last_offset + 1, answer))
     return answer
 
 

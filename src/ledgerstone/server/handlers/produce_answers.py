@@ -89,7 +89,8 @@ class Awaited(NamedTuple):
         return self.partition.log.high_watermark >= self.high_watermark
 
 
-Waiting = dict[TopicPartition, Awaited]
+# A partition that is named twice is here twice: each of its batches has an answer of its own.
+Waiting = list[Awaited]
 
 
 def answered(
@@ -107,7 +108,8 @@ def answered(
         return _with_leaders(broker, request, response)
     attempt = partial(_attempt, broker, request, response, waiting)
     deadline_ms = broker.clock.monotonic_ms() + timeout_ms
-    return Parked(attempt=attempt, deadline_ms=deadline_ms, keys=tuple(waiting))
+    keys = dict.fromkeys(each.partition.topic_partition for each in waiting)
+    return Parked(attempt=attempt, deadline_ms=deadline_ms, keys=keys)
 
 
 def accepted(index: int, result: AppendResult) -> ProducePartitionResponse:
@@ -187,7 +189,7 @@ def refused_whole(
             for topic in message.topic_data
         ]
     )
-    return answered(broker, request, message.acks, message.timeout_ms, response, {})
+    return answered(broker, request, message.acks, message.timeout_ms, response, [])
 
 
 def _error(
@@ -223,27 +225,33 @@ def _attempt(
     waiting: Waiting,
     time_is_up: bool,
 ) -> ProduceResponse | None:
-    for topic_partition, awaited in list(waiting.items()):
-        partition, _, answer = awaited
-        try:
-            if broker.partitions.get(topic_partition) is not partition:
-                raise NotLeaderOrFollower(f"{topic_partition} was made anew")
-            partition.check_leader()
-        except KafkaError as error:
-            answer.error_code = error.code
-            broker.counters.answered_error("Produce", error.code)
-            del waiting[topic_partition]
-            continue
-        if awaited.has_come():
-            del waiting[topic_partition]
-            assert isinstance(partition.role, Leader)
-            if not partition.role.has_enough_for_commit:
-                answer.error_code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-                broker.counters.answered_error("Produce", answer.error_code)
-        elif time_is_up:
-            answer.error_code = ErrorCode.REQUEST_TIMED_OUT
-            broker.counters.answered_error("Produce", answer.error_code)
-    return _with_leaders(broker, request, response) if time_is_up or not waiting else None
+    waiting[:] = [each for each in waiting if not _is_decided(broker, each)]
+    if waiting and not time_is_up:
+        return None
+    for each in waiting:
+        each.answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+        broker.counters.answered_error("Produce", each.answer.error_code)
+    return _with_leaders(broker, request, response)
+
+
+def _is_decided(broker: Broker, awaited: Awaited) -> bool:
+    partition, _, answer = awaited
+    topic_partition = partition.topic_partition
+    try:
+        if broker.partitions.get(topic_partition) is not partition:
+            raise NotLeaderOrFollower(f"{topic_partition} was made anew")
+        partition.check_leader()
+    except KafkaError as error:
+        answer.error_code = error.code
+        broker.counters.answered_error("Produce", error.code)
+        return True
+    if not awaited.has_come():
+        return False
+    assert isinstance(partition.role, Leader)
+    if not partition.role.has_enough_for_commit:
+        answer.error_code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        broker.counters.answered_error("Produce", answer.error_code)
+    return True
 
 
 def _close_on_error(response: ProduceResponse) -> None:
