@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from ledgerstone.client.admin import delete_records
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.consumer import records_of
 from ledgerstone.client.fetcher import Fetcher
@@ -23,6 +24,7 @@ from ledgerstone.pipeline.sources.running import run_source, run_with
 from ledgerstone.pipeline.sources.shadow import Shadow
 from ledgerstone.pipeline.sources.shape import FileMode, TableShape
 from ledgerstone.pipeline.sources.source_definition import SourceDefinition, SourceType
+from ledgerstone.pipeline.sources.topic_feed import POSITION_HEADER
 from ledgerstone.records.record import Record
 from ledgerstone.types import TopicPartition
 from tests.kit.broker import BrokerProcess
@@ -299,6 +301,55 @@ def test_lines_go_on_exactly_behind_the_last_one_in_the_topic(
 
     values = [bytes(record.value or b"") for record in records_in(client, topic)]
     assert values == [b"one", b"two", b"half a line", b"four"]
+
+
+def lines_source(topic: str, inbox: Path, work: Path) -> SourceDefinition:
+    return SourceDefinition(
+        name="lines",
+        bootstrap="",
+        topic=topic,
+        type=SourceType.FILES,
+        location=str(inbox),
+        work=str(work),
+        mode=FileMode.LINES,
+    )
+
+
+def test_lines_in_several_partitions_go_on_behind_the_last_one(
+    client: Client, make_topic: MakeTopic, produce: Produce, tmp_path: Path
+) -> None:
+    topic = make_topic("lines", partitions=2)
+    inbox = tmp_path / "inbox"
+    inbox.mkdir()
+    (inbox / "log").write_bytes(b"one\ntwo\n")
+    # As a run leaves them that began with the last partition: keyless records take turns.
+    for number, value, place in ((1, b"one", 4), (0, b"two", 8)):
+        header = (POSITION_HEADER, f"{b'log'.hex()}:{place}".encode())
+        produce(NewRecord(topic, None, value, [header], number))
+
+    report = run_with(client, lines_source(topic, inbox, tmp_path / "work"))
+
+    assert (report.read_back, report.written) == (2, 0)
+
+
+def test_lines_that_the_topic_no_longer_has_are_not_written_again_after_an_absence(
+    client: Client, make_topic: MakeTopic, tmp_path: Path
+) -> None:
+    topic = make_topic("lines")
+    inbox = tmp_path / "inbox"
+    inbox.mkdir()
+    (inbox / "log").write_bytes(b"one\ntwo\n")
+    source = lines_source(topic, inbox, tmp_path / "work")
+
+    run_with(client, source)
+    # Retention takes the records, and the source is away for more than half a day.
+    delete_records(client, {TopicPartition(topic, 0): 2})
+    with Shadow(tmp_path / "work" / "topic.sqlite") as shadow:
+        shadow.set_mark("caught_up_ms", "0")
+        shadow.save()
+    again = run_with(client, source)
+
+    assert again.written == 0
 
 
 class Killed(BaseException):
