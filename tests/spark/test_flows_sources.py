@@ -1,5 +1,6 @@
 """Tables and files into compacted topics, with a real broker and a real PostgreSQL."""
 
+import errno
 import json
 import os
 import sqlite3
@@ -19,6 +20,7 @@ from ledgerstone.client.consumer import records_of
 from ledgerstone.client.fetcher import Fetcher
 from ledgerstone.client.producer import NewRecord
 from ledgerstone.pipeline.errors import PipelineError
+from ledgerstone.pipeline.sources import files
 from ledgerstone.pipeline.sources.row_bytes import KeyFormat
 from ledgerstone.pipeline.sources.running import run_source, run_with
 from ledgerstone.pipeline.sources.shadow import Shadow
@@ -350,6 +352,67 @@ def test_lines_that_the_topic_no_longer_has_are_not_written_again_after_an_absen
     again = run_with(client, source)
 
     assert again.written == 0
+
+
+def test_a_directory_that_cannot_be_listed_is_not_taken_for_deleted(
+    client: Client, make_topic: MakeTopic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = make_topic("files", cleanup_policy="compact")
+    deep = tmp_path / "inbox" / "deep"
+    deep.mkdir(parents=True)
+    (deep / "a").write_bytes(b"a")
+    source = SourceDefinition(
+        name="files",
+        bootstrap="",
+        topic=topic,
+        type=SourceType.FILES,
+        location=str(deep.parent),
+        work=str(tmp_path / "work"),
+    )
+    run_with(client, source)
+    scandir = os.scandir
+
+    def refusing(path: str) -> Iterator[os.DirEntry[str]]:
+        if str(path) == str(deep):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+
+    with pytest.raises(PipelineError, match="Permission denied"):
+        run_with(client, source)
+    assert folded(client, topic) == {b"deep/a": b"a"}
+
+
+def test_a_file_that_goes_while_a_run_is_under_way_is_deleted(
+    client: Client, make_topic: MakeTopic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = make_topic("files", cleanup_policy="compact")
+    inbox = tmp_path / "inbox"
+    inbox.mkdir()
+    for name in "ab":
+        (inbox / name).write_bytes(name.encode())
+    source = SourceDefinition(
+        name="files",
+        bootstrap="",
+        topic=topic,
+        type=SourceType.FILES,
+        location=str(inbox),
+        work=str(tmp_path / "work"),
+    )
+    run_with(client, source)
+    listed = files.found_files
+
+    def then_gone(root: Path, pattern: str) -> list[tuple[bytes, Path]]:
+        found = listed(root, pattern)
+        (inbox / "a").unlink()
+        return found
+
+    monkeypatch.setattr(files, "found_files", then_gone)
+    report = run_with(client, source)
+
+    assert (report.written, report.tombstones) == (1, 1)
+    assert folded(client, topic) == {b"b": b"b"}
 
 
 class Killed(BaseException):
