@@ -305,6 +305,35 @@ def test_lines_go_on_exactly_behind_the_last_one_in_the_topic(
     assert values == [b"one", b"two", b"half a line", b"four"]
 
 
+def test_a_column_that_is_left_out_from_now_on_leaves_every_record(
+    client: Client, make_topic: MakeTopic, tmp_path: Path
+) -> None:
+    topic = make_topic("columns", cleanup_policy="compact")
+    database = tmp_path / "users.db"
+    db = sqlite3.connect(database)
+    db.execute("CREATE TABLE users(id TEXT PRIMARY KEY, name TEXT, version INTEGER)")
+    db.execute("INSERT INTO users VALUES ('a', 'someone', 1)")
+    db.commit()
+    db.close()
+    whole = replace(SHAPE, version_column="version")
+    source = SourceDefinition(
+        name="users",
+        bootstrap="",
+        topic=topic,
+        type=SourceType.SQLITE,
+        location=str(database),
+        work=str(tmp_path / "work"),
+        shape=whole,
+    )
+
+    run_with(client, source)
+    fewer = replace(source, shape=replace(whole, columns=("id",)))
+    counts = [run_with(client, each).written for each in (source, fewer, fewer)]
+
+    assert counts == [0, 1, 0]
+    assert folded(client, topic) == {b"a": b'{"id":"a"}'}
+
+
 def lines_source(topic: str, inbox: Path, work: Path) -> SourceDefinition:
     return SourceDefinition(
         name="lines",

@@ -68,6 +68,10 @@ class Shadow:
             (key, digest),
         )
 
+    def forget_versions(self) -> None:
+        """From now on only the digests tell whether rows have changed."""
+        self._db.execute("UPDATE held SET version=NULL")
+
     def remove(self, key: bytes) -> None:
         self._db.execute("DELETE FROM held WHERE key=?", (key,))
 
