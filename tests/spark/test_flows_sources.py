@@ -213,6 +213,33 @@ def test_a_postgres_table_follows_into_its_topic(
     assert json.loads(row.value or b"")["paid"] == "1.2500000000000000"
 
 
+def test_a_slot_that_would_tell_of_no_change_is_refused(
+    postgres: str, client: Client, make_topic: MakeTopic, tmp_path: Path
+) -> None:
+    """A table that is dropped and made again is not in the publication of the first."""
+    create = "CREATE TABLE again(id bigint PRIMARY KEY)"
+    execute(postgres, create, "INSERT INTO again VALUES (1)")
+    source = SourceDefinition(
+        name="again",
+        bootstrap="",
+        topic=make_topic("again", cleanup_policy="compact"),
+        type=SourceType.POSTGRES,
+        location=postgres,
+        work=str(tmp_path),
+        shape=replace(SHAPE, table="again"),
+        slot="again",
+    )
+    written = run_with(client, source).written
+    execute(postgres, "DROP TABLE again", create, "INSERT INTO again VALUES (2)")
+
+    with pytest.raises(PipelineError, match="publication again is not for table again"):
+        run_with(client, source)
+    with pytest.raises(PipelineError, match="slot again: "):
+        run_with(client, replace(source, location="host=127.0.0.1 port=1 connect_timeout=2"))
+
+    assert written == 1
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_of_tables_and_columns_are_names(
     postgres: str, client: Client, make_topic: MakeTopic, tmp_path: Path, name: str
