@@ -1,5 +1,6 @@
 """Tables and files into compacted topics, with a real broker and a real PostgreSQL."""
 
+import errno
 import json
 import os
 import sqlite3
@@ -13,16 +14,19 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from ledgerstone.client.admin import delete_records
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.consumer import records_of
 from ledgerstone.client.fetcher import Fetcher
 from ledgerstone.client.producer import NewRecord
 from ledgerstone.pipeline.errors import PipelineError
+from ledgerstone.pipeline.sources import files
 from ledgerstone.pipeline.sources.row_bytes import KeyFormat
 from ledgerstone.pipeline.sources.running import run_source, run_with
 from ledgerstone.pipeline.sources.shadow import Shadow
 from ledgerstone.pipeline.sources.shape import FileMode, TableShape
 from ledgerstone.pipeline.sources.source_definition import SourceDefinition, SourceType
+from ledgerstone.pipeline.sources.topic_feed import POSITION_HEADER
 from ledgerstone.records.record import Record
 from ledgerstone.types import TopicPartition
 from tests.kit.broker import BrokerProcess
@@ -209,6 +213,33 @@ def test_a_postgres_table_follows_into_its_topic(
     assert json.loads(row.value or b"")["paid"] == "1.2500000000000000"
 
 
+def test_a_slot_that_would_tell_of_no_change_is_refused(
+    postgres: str, client: Client, make_topic: MakeTopic, tmp_path: Path
+) -> None:
+    """A table that is dropped and made again is not in the publication of the first."""
+    create = "CREATE TABLE again(id bigint PRIMARY KEY)"
+    execute(postgres, create, "INSERT INTO again VALUES (1)")
+    source = SourceDefinition(
+        name="again",
+        bootstrap="",
+        topic=make_topic("again", cleanup_policy="compact"),
+        type=SourceType.POSTGRES,
+        location=postgres,
+        work=str(tmp_path),
+        shape=replace(SHAPE, table="again"),
+        slot="again",
+    )
+    written = run_with(client, source).written
+    execute(postgres, "DROP TABLE again", create, "INSERT INTO again VALUES (2)")
+
+    with pytest.raises(PipelineError, match="publication again is not for table again"):
+        run_with(client, source)
+    with pytest.raises(PipelineError, match="slot again: "):
+        run_with(client, replace(source, location="host=127.0.0.1 port=1 connect_timeout=2"))
+
+    assert written == 1
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_of_tables_and_columns_are_names(
     postgres: str, client: Client, make_topic: MakeTopic, tmp_path: Path, name: str
@@ -299,6 +330,145 @@ def test_lines_go_on_exactly_behind_the_last_one_in_the_topic(
 
     values = [bytes(record.value or b"") for record in records_in(client, topic)]
     assert values == [b"one", b"two", b"half a line", b"four"]
+
+
+def test_a_column_that_is_left_out_from_now_on_leaves_every_record(
+    client: Client, make_topic: MakeTopic, tmp_path: Path
+) -> None:
+    topic = make_topic("columns", cleanup_policy="compact")
+    database = tmp_path / "users.db"
+    db = sqlite3.connect(database)
+    db.execute("CREATE TABLE users(id TEXT PRIMARY KEY, name TEXT, version INTEGER)")
+    db.execute("INSERT INTO users VALUES ('a', 'someone', 1)")
+    db.commit()
+    db.close()
+    whole = replace(SHAPE, version_column="version")
+    source = SourceDefinition(
+        name="users",
+        bootstrap="",
+        topic=topic,
+        type=SourceType.SQLITE,
+        location=str(database),
+        work=str(tmp_path / "work"),
+        shape=whole,
+    )
+
+    run_with(client, source)
+    fewer = replace(source, shape=replace(whole, columns=("id",)))
+    counts = [run_with(client, each).written for each in (source, fewer, fewer)]
+
+    assert counts == [0, 1, 0]
+    assert folded(client, topic) == {b"a": b'{"id":"a"}'}
+
+
+def lines_source(topic: str, inbox: Path, work: Path) -> SourceDefinition:
+    return SourceDefinition(
+        name="lines",
+        bootstrap="",
+        topic=topic,
+        type=SourceType.FILES,
+        location=str(inbox),
+        work=str(work),
+        mode=FileMode.LINES,
+    )
+
+
+def test_lines_in_several_partitions_go_on_behind_the_last_one(
+    client: Client, make_topic: MakeTopic, produce: Produce, tmp_path: Path
+) -> None:
+    topic = make_topic("lines", partitions=2)
+    inbox = tmp_path / "inbox"
+    inbox.mkdir()
+    (inbox / "log").write_bytes(b"one\ntwo\n")
+    # As a run leaves them that began with the last partition: keyless records take turns.
+    for number, value, place in ((1, b"one", 4), (0, b"two", 8)):
+        header = (POSITION_HEADER, f"{b'log'.hex()}:{place}".encode())
+        produce(NewRecord(topic, None, value, [header], number))
+
+    report = run_with(client, lines_source(topic, inbox, tmp_path / "work"))
+
+    assert (report.read_back, report.written) == (2, 0)
+
+
+def test_lines_that_the_topic_no_longer_has_are_not_written_again_after_an_absence(
+    client: Client, make_topic: MakeTopic, tmp_path: Path
+) -> None:
+    topic = make_topic("lines")
+    inbox = tmp_path / "inbox"
+    inbox.mkdir()
+    (inbox / "log").write_bytes(b"one\ntwo\n")
+    source = lines_source(topic, inbox, tmp_path / "work")
+
+    run_with(client, source)
+    # Retention takes the records, and the source is away for more than half a day.
+    delete_records(client, {TopicPartition(topic, 0): 2})
+    with Shadow(tmp_path / "work" / "topic.sqlite") as shadow:
+        shadow.set_mark("caught_up_ms", "0")
+        shadow.save()
+    again = run_with(client, source)
+
+    assert again.written == 0
+
+
+def test_a_directory_that_cannot_be_listed_is_not_taken_for_deleted(
+    client: Client, make_topic: MakeTopic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = make_topic("files", cleanup_policy="compact")
+    deep = tmp_path / "inbox" / "deep"
+    deep.mkdir(parents=True)
+    (deep / "a").write_bytes(b"a")
+    source = SourceDefinition(
+        name="files",
+        bootstrap="",
+        topic=topic,
+        type=SourceType.FILES,
+        location=str(deep.parent),
+        work=str(tmp_path / "work"),
+    )
+    run_with(client, source)
+    scandir = os.scandir
+
+    def refusing(path: str) -> Iterator[os.DirEntry[str]]:
+        if str(path) == str(deep):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+
+    with pytest.raises(PipelineError, match="Permission denied"):
+        run_with(client, source)
+    assert folded(client, topic) == {b"deep/a": b"a"}
+
+
+def test_a_file_that_goes_while_a_run_is_under_way_is_deleted(
+    client: Client, make_topic: MakeTopic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = make_topic("files", cleanup_policy="compact")
+    inbox = tmp_path / "inbox"
+    inbox.mkdir()
+    for name in "ab":
+        (inbox / name).write_bytes(name.encode())
+    source = SourceDefinition(
+        name="files",
+        bootstrap="",
+        topic=topic,
+        type=SourceType.FILES,
+        location=str(inbox),
+        work=str(tmp_path / "work"),
+    )
+    run_with(client, source)
+    listed = files.found_files
+
+    def then_gone(root: Path, pattern: str) -> list[tuple[bytes, Path]]:
+        found = listed(root, pattern)
+        (inbox / "a").unlink()
+        return found
+
+    monkeypatch.setattr(files, "found_files", then_gone)
+    report = run_with(client, source)
+
+    assert (report.written, report.tombstones) == (1, 1)
+    assert folded(client, topic) == {b"b": b"b"}
 
 
 class Killed(BaseException):

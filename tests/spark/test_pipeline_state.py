@@ -104,8 +104,24 @@ def test_snapshot_rewrites_nothing_that_did_not_change_and_old_ones_go(
     assert live_in(third) == {b"a": b"1", b"b": b"2"}
     assert second.manifest.checksum == third.manifest.checksum != first.manifest.checksum
     assert len(gone) == 2
-    assert [each.name for each in tmp_path.iterdir()] == [Path(third.path).name]
+    assert {each.name for each in tmp_path.iterdir()} == {Path(third.path).name, "lock"}
     assert jobs_of == [[1], []]
+
+
+def test_only_one_process_makes_snapshots_in_a_directory(
+    broker: BrokerProcess, make_topic: MakeTopic, tmp_path: Path
+) -> None:
+    source = TopicSource(bootstrap=broker.bootstrap, topic=make_topic("alone"))
+    (tmp_path / "making-4711").mkdir()
+
+    def run_jobs(jobs: list[PartitionJob]) -> list[PartitionDone]:
+        with pytest.raises(PipelineError, match="another process"):
+            snapshot(source, tmp_path)
+        return run_here(jobs)
+
+    made = snapshot(source, tmp_path, run_jobs=run_jobs)
+
+    assert {each.name for each in tmp_path.iterdir()} == {Path(made.path).name, "lock"}
 
 
 def test_snapshot_on_executors_is_the_same(

@@ -1,5 +1,7 @@
 """The fixture `ledgerstone_cluster`: three brokers in this process, stopped, killed and cut."""
 
+from pathlib import Path
+
 import pytest
 
 from ledgerstone.server.cluster_view import state_of
@@ -122,3 +124,23 @@ def test_wait_that_is_in_vain_says_what_is_missing(
 def test_setting_that_no_broker_has_is_refused(tmp_path_factory: pytest.TempPathFactory) -> None:
     with pytest.raises(ValueError, match=r"did you mean 'num\.partitions'"):
         LedgerstoneCluster(tmp_path_factory.mktemp("c"), {"num_partitons": 3})
+
+
+def test_node_that_cannot_be_ended_leaves_no_other_running(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = LedgerstoneCluster(tmp_path, size=2)
+    cluster.start()
+    kill = cluster.kill
+
+    def refuse(*node_ids: int) -> None:
+        kill(*node_ids)
+        if node_ids == (1,):
+            raise TimeoutError("it hangs")
+
+    monkeypatch.setattr(cluster, "kill", refuse)
+
+    with pytest.raises(TimeoutError, match="it hangs"):
+        cluster.close()
+
+    assert cluster.running == []

@@ -115,6 +115,29 @@ def test_factory_makes_brokers_to_order_and_ends_them(pytester: pytest.Pytester)
     pytester.runpytest_inprocess().assert_outcomes(passed=2)
 
 
+def test_factory_ends_all_brokers_if_one_of_them_cannot_stop(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        made = []
+
+        def test_three(ledgerstone_broker):
+            made.extend(ledgerstone_broker() for _ in range(3))
+            stop = made[1].stop
+
+            def refuse():
+                stop()
+                raise TimeoutError("it hangs")
+
+            made[1].stop = refuse
+
+        def test_none_is_left():
+            assert [each.is_running for each in made] == [False, False, False]
+        """
+    )
+
+    pytester.runpytest_inprocess().assert_outcomes(passed=2, errors=1)
+
+
 def test_data_goes_with_the_test(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(WRITES)
 

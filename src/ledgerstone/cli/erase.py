@@ -29,7 +29,7 @@ from ledgerstone.cli.key_options import (
     KeyFileOption,
     KeyHexOption,
     in_base64,
-    need_key,
+    key_to_erase,
     read_key,
 )
 from ledgerstone.cli.keys_file import PAIRS_FILE, Pairs, check_target, read_keys
@@ -125,7 +125,7 @@ def erase(
     Evidence of technical deletion, not legal advice."""
     is_many = keys_from is not None
     if keys_from is None:
-        keys = [need_key(key, key_hex, key_base64, key_file)]
+        keys = [key_to_erase(key, key_hex, key_base64, key_file)]
     elif read_key(key, key_hex, key_base64, key_file) is None:
         keys = read_keys(keys_from)
     else:

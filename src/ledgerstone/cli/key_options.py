@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import sys
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -46,6 +47,29 @@ def need_key(
     key = read_key(text, key_hex, key_base64, key_file)
     if key is None:
         raise typer.BadParameter(f"give a key: {_WAYS}")
+    return key
+
+
+def key_to_erase(
+    text: str | None, key_hex: str | None, key_base64: str | None, key_file: Path | None
+) -> bytes:
+    """As `need_key`. Erasure is final, and an empty text or file is rather a slip than the empty
+    key."""
+    key = need_key(text, key_hex, key_base64, key_file)
+    if not key and key_hex is None:
+        raise typer.BadParameter('the key is empty; nothing was requested. Say --key-hex "" for it')
+    return key
+
+
+def erased_key(text: str) -> bytes:
+    """The key of an erasure that others report on: text, hex after 0x, or after `-` a line of
+    stdin. What was not found of an empty key, as a failed pipe gives, is no evidence."""
+    if text == "-":
+        line = sys.stdin.buffer.readline().removesuffix(b"\n").removesuffix(b"\r")
+        text = line.decode("utf-8", "surrogateescape")
+    key = parse_bytes(text)
+    if not key:
+        raise typer.BadParameter("the key is empty", param_hint="--key")
     return key
 
 

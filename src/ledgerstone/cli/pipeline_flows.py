@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from ledgerstone.cli.admin_http import apis_of
+from ledgerstone.cli.key_options import erased_key
 from ledgerstone.cli.lazy import new_app
 from ledgerstone.cli.options import (
     ConfigOption,
     JsonOption,
-    parse_bytes,
     parse_pairs,
 )
 from ledgerstone.cli.output import flush, printable, write_json, write_line
@@ -152,7 +152,7 @@ def erase(
     from ledgerstone.pipeline.definition_files import load_definition
     from ledgerstone.pipeline.verifying import VERIFIER_NAME
 
-    raw = parse_bytes(sys.stdin.readline().rstrip("\n") if key == "-" else key)
+    raw = erased_key(key)
     directories = [str(path) for path in snapshots]
     source: Source | None = None
     if definition.is_dir():

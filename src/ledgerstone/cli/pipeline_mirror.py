@@ -11,8 +11,9 @@ import typer
 
 from ledgerstone.cli.admin_http import TOKEN_ENVIRONMENT
 from ledgerstone.cli.command_config import given_bootstrap, given_file
+from ledgerstone.cli.key_options import erased_key
 from ledgerstone.cli.lazy import new_app
-from ledgerstone.cli.options import BootstrapOption, JsonOption, parse_bytes
+from ledgerstone.cli.options import BootstrapOption, JsonOption
 from ledgerstone.cli.output import flush, printable
 from ledgerstone.cli.pipeline_flows import (
     FAILED_EXIT,
@@ -149,7 +150,7 @@ def _erase(wish: "Mirror", erasure: str, key: str | None, *, as_json: bool) -> N
 
     if key is None or len(wish.topics) != 1:
         raise typer.BadParameter("it needs --key, and one topic", param_hint="--erasure")
-    raw = parse_bytes(sys.stdin.readline().rstrip("\n") if key == "-" else key)
+    raw = erased_key(key)
     said = erase_missed(wish, erasure, next(iter(wish.topics)), raw)
     show({"erasure": said}, said, as_json)
     flush()

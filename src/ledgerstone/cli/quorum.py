@@ -211,8 +211,10 @@ def _voter_of(
     name, separator, address = endpoint.partition("://")
     if not separator:
         raise typer.BadParameter(f"{endpoint!r} is not NAME://HOST:PORT", param_hint="--endpoint")
-    (at,) = parse_bootstrap(address)
-    place = VoterEndpoint(name.upper(), at.host, at.port)
+    places = parse_bootstrap(address)
+    if len(places) != 1:
+        raise typer.BadParameter(f"{endpoint!r} is more than one address", param_hint="--endpoint")
+    place = VoterEndpoint(name.upper(), places[0].host, places[0].port)
     return _NewVoter(node_id, _directory(directory_id), (place,), None)
 
 

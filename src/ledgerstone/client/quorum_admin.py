@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.cluster import Endpoint
-from ledgerstone.client.errors import BrokerUnreachable, check
+from ledgerstone.client.errors import BrokerUnreachable, CallTimedOut, check
 from ledgerstone.client.routing import AnyBroker
 from ledgerstone.client.session import SessionConfig
 from ledgerstone.errors import LedgerstoneError, NotLeaderOrFollower
@@ -77,13 +77,14 @@ class QuorumDescription(NamedTuple):
 def on_the_leader(
     controllers: Sequence[Endpoint], config: SessionConfig, ask: Callable[[Client], T]
 ) -> T:
-    """Asks each controller until one of them leads."""
+    """Asks each controller until one of them leads. One that hangs is passed over like one
+    that is away."""
     failure: LedgerstoneError | None = None
     for endpoint in controllers:
         with Client([endpoint], config) as client:
             try:
                 return ask(client)
-            except (NotLeaderOrFollower, BrokerUnreachable) as error:
+            except (NotLeaderOrFollower, BrokerUnreachable, CallTimedOut) as error:
                 failure = error
     assert failure is not None, "no controllers"
     raise failure

@@ -17,13 +17,20 @@ from ledgerstone.cleaner.selection import measure
 from ledgerstone.cleaner.tombstone_ledger import TombstoneLedger
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.dataclasses import dataclass, field, replace
+from ledgerstone.errors import CorruptFile
 from ledgerstone.fs import Filesystem, join, parent_of
 from ledgerstone.storage.checkpoints import read_if_exists, write_atomically
-from ledgerstone.storage.filenames import CLEANED, CLEANING_HISTORY, partition_dir_name
+from ledgerstone.storage.filenames import (
+    CLEANED,
+    CLEANING_HISTORY,
+    REMOVAL_MARKS,
+    partition_dir_name,
+)
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.log_loader import OpenLog, open_log
 from ledgerstone.storage.log_shrink import swap_segments
+from ledgerstone.storage.removal_marks import decode_marks, encode_marks
 from ledgerstone.storage.segment import Segment
 from ledgerstone.types import INT64_MAX, TopicPartition
 
@@ -159,9 +166,32 @@ class _Compaction:
             suffix=CLEANED,
             size=group.size_bytes,
         )
+        if group.removed_to:
+            self._note_removed(group.removed_to)
         swap_segments(log, new=[new], old=old)
         # No consumer reads these files, and the disk may have no space for both.
         log.deleted_files.unlink_due(INT64_MAX)
+
+    def _note_removed(self, removed_to: int) -> None:
+        """Before files are swapped in that lack tombstones below. A next try would not find that
+        they were ever there. Crash here: it says that deletes are gone which are not, and costs a
+        comparison or a copy."""
+        ledger, fs = self._ledger, self._fs
+        below = max(removed_to, ledger.removed_below_offset or 0)
+        if below != ledger.removed_below_offset:
+            now_ms = self._clock.now_ms()
+            self._ledger = replace(ledger, removed_below_offset=below, removed_at_ms=now_ms)
+            self._write_history()
+        # Of a log that has been replicated: another replica may have the value and not the delete.
+        path = join(self._task.directory, REMOVAL_MARKS)
+        marks = read_if_exists(fs, path)
+        try:
+            if marks is None or decode_marks(marks, path) >= removed_to:
+                return
+        except CorruptFile:
+            # A broker that cannot read them believes that anything may have been removed.
+            return
+        write_atomically(fs, path, encode_marks(removed_to))
 
     def _write_history(self) -> None:
         """Runs before the checkpoint is written. Below a checkpoint no pass looks again, so the

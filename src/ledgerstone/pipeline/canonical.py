@@ -20,6 +20,7 @@ from ledgerstone.state.content import CONTENT_KEY, sum_of
 _NULL: Final = pa.scalar(b"n", pa.binary())
 # A column of `binary` holds up to 2 GiB, and joined ones may pass that.
 _ROWS_AT_ONCE: Final = 1 << 16
+_BYTES_AT_ONCE: Final = 64 << 20
 
 
 def cells_of(table: pa.Table, names: Iterable[str]) -> pa.Array:
@@ -61,10 +62,15 @@ def checksum(keys: pa.Array, values: pa.Array) -> int:
     """As docs/state.md defines it, over these pairs; none of them is null."""
     total = 0
     for start in range(0, len(keys), _ROWS_AT_ONCE):
-        total += sum_of(
-            pair_hashes(keys.slice(start, _ROWS_AT_ONCE), values.slice(start, _ROWS_AT_ONCE))
-        )
+        total += _sum(keys.slice(start, _ROWS_AT_ONCE), values.slice(start, _ROWS_AT_ONCE))
     return total % (1 << 128)
+
+
+def _sum(keys: pa.Array, values: pa.Array) -> int:
+    if len(keys) > 1 and keys.nbytes + values.nbytes > _BYTES_AT_ONCE:
+        half = len(keys) // 2
+        return _sum(keys[:half], values[:half]) + _sum(keys[half:], values[half:])
+    return sum_of(pair_hashes(keys, values))
 
 
 def cell_hashes(cells: pa.Array) -> NDArray[np.uint64]:

@@ -6,7 +6,9 @@ long as its files exist. Files in a format that we cannot parse make the verdict
 """
 
 import json
+import os
 import zipfile
+import zlib
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
@@ -34,6 +36,16 @@ _CLOSED_SUFFIXES: Final = (
     ".orc",
 )
 DELTA_LOG: Final = "_delta_log"
+# Damaged, cut off, encrypted, or of a kind that nobody here knows.
+_UNREADABLE: Final = (
+    OSError,
+    EOFError,
+    ValueError,
+    RuntimeError,
+    pa.ArrowException,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 class FileVerdict(Enum):
@@ -76,10 +88,31 @@ class Searched:
 
 def search_directory(root: Path, wanted: WantedKey) -> Searched:
     searched = Searched()
-    for path in sorted(root.rglob("*")):
-        if path.is_file():
+    for path in _files_in(root, searched):
+        try:
+            is_file = path.is_file()
+        except OSError:
+            searched.closed.append(str(path.relative_to(root)))
+            continue
+        if is_file:
             _search_file(path, str(path.relative_to(root)), wanted, searched)
     return searched
+
+
+def _files_in(root: Path, searched: Searched) -> list[Path]:
+    """Whatever is in it, at any depth. What cannot be listed counts as closed, and so does a link
+    to a directory: it may lead anywhere, in a circle too."""
+
+    def refused(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            searched.closed.append(os.path.relpath(error.filename, root))
+
+    found = []
+    for parent, directories, names in os.walk(root, onerror=refused):
+        found += [Path(parent, name) for name in names]
+        links = [each for each in directories if Path(parent, each).is_symlink()]
+        searched.closed += [os.path.relpath(Path(parent, each), root) for each in links]
+    return sorted(found)
 
 
 def search_file(path: Path, wanted: WantedKey) -> Searched:
@@ -108,7 +141,7 @@ def _search_file(path: Path, name: str, wanted: WantedKey, searched: Searched) -
             _note_short_key(path, name, wanted, searched)
     except FileNotFoundError:
         return  # it went while we looked
-    except (OSError, pa.ArrowException, zipfile.BadZipFile):
+    except _UNREADABLE:
         searched.closed.append(name)
         return
     if is_hit:

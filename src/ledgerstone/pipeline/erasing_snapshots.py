@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from ledgerstone.dataclasses import replace
 from ledgerstone.pipeline.state.folding import SNAPSHOT_SCHEMA, facts_of
-from ledgerstone.pipeline.state.making import load_manifest, snapshots_in
+from ledgerstone.pipeline.state.making import alone_in, load_manifest, snapshots_in
 from ledgerstone.pipeline.state.manifest import (
     MANIFEST,
     SnapshotManifest,
@@ -28,10 +28,13 @@ from ledgerstone.pipeline.synced_files import replace_text, sync_directory
 def purge_snapshots(directory: Path, topic: str, key: bytes, erasure_id: str | None = None) -> int:
     """Returns how many snapshots of the topic held the key."""
     found = 0
-    for path in snapshots_in(directory):
-        manifest = load_manifest(path)
-        if manifest.topic == topic:
-            found += _purge_snapshot(path, manifest, key, erasure_id)
+    if not directory.is_dir():
+        return found
+    with alone_in(directory):
+        for path in snapshots_in(directory):
+            manifest = load_manifest(path)
+            if manifest.topic == topic:
+                found += _purge_snapshot(path, manifest, key, erasure_id)
     return found
 
 

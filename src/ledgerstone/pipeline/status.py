@@ -93,6 +93,15 @@ def held(work: Path) -> Iterator[None]:
 
 
 @contextmanager
+def waited_for(work: Path) -> Iterator[None]:
+    """As `held`, once whoever has it is done."""
+    work.mkdir(parents=True, exist_ok=True)
+    with (work / LOCK_FILE).open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
 def locked(path: Path, taken: PipelineError) -> Iterator[None]:
     with path.open("a") as file:
         try:

@@ -8,7 +8,7 @@ them that it can cut.
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TypeVar
@@ -142,11 +142,13 @@ class LedgerstoneCluster(TopicAccess):
         """Nothing is kept that a clean stop would save: all nodes are killed at once."""
         with self._client_lock:
             clients, self._clients, self._client = self._clients, [], None
-        for client in clients:
-            client.close()
-        for node_id in self.running:
-            self.kill(node_id)
-        self._ports.release()
+        # One that fails must not leave the others running.
+        with ExitStack() as closing:
+            closing.callback(self._ports.release)
+            for node_id in reversed(self.running):
+                closing.callback(self.kill, node_id)
+            for client in clients:
+                closing.callback(client.close)
 
     @property
     def bootstrap(self) -> str:

@@ -7,7 +7,7 @@ until a fixture is used. The fixtures are documented in docs/testing.md.
 import gc
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -80,17 +80,16 @@ def ledgerstone_broker(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> "Iterator[Callable[..., LedgerstoneBroker]]":
     """Makes brokers: `ledgerstone_broker(num_partitions=3)`. Each stops with the test."""
-    lent: list[Iterator[LedgerstoneBroker]] = []
+    # The last one first, and each even if another one fails.
+    with ExitStack() as lent:
 
-    def make(**configs: object) -> "LedgerstoneBroker":
-        loan = _lend(request, tmp_path_factory, configs)
-        broker = next(loan)
-        lent.append(loan)
-        return broker
+        def make(**configs: object) -> "LedgerstoneBroker":
+            loan = _lend(request, tmp_path_factory, configs)
+            broker = next(loan)
+            lent.callback(next, loan, None)
+            return broker
 
-    yield make
-    for loan in reversed(lent):
-        next(loan, None)
+        yield make
 
 
 @pytest.fixture

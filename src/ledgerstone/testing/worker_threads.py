@@ -62,9 +62,12 @@ class ThreadWorker:
         threading.Thread(target=self._live, daemon=True).start()
 
     def _live(self) -> None:
-        with contextlib.suppress(OwnerGone):
-            serve(self._line, self._find_work())
-        self._loop.call_soon_threadsafe(self._leave)
+        try:
+            with contextlib.suppress(OwnerGone):
+                serve(self._line, self._find_work())
+        finally:
+            # Whatever it dies of: its owner would wait for it for ever.
+            self._loop.call_soon_threadsafe(self._leave)
 
     def _leave(self) -> None:
         self._line.to_owner.put_nowait(None)

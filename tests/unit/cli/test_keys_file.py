@@ -113,3 +113,12 @@ def test_nothing_is_asked_before_file_and_directory_are_good(tmp_path: Path) -> 
     asked = ledgerstone(*erase, "--keys-from", str(keys), "--receipt", str(tmp_path / "new"))
 
     assert [each.code for each in (blank, blocked, single, asked)] == [2, 2, 2, 1]
+
+
+@pytest.mark.parametrize("given", [("",), ("--key-base64", ""), ("--key-file", "/dev/null")])
+def test_empty_key_is_erased_only_if_it_is_meant(given: tuple[str, ...]) -> None:
+    refused = ledgerstone("erase", "users", *given, *NOWHERE)
+
+    assert refused.code == 2, refused.stderr
+    assert "the key is empty" in refused.stderr
+    assert ledgerstone("erase", "users", "--key-hex", "", *NOWHERE).code == 1

@@ -1,5 +1,6 @@
 """`ledgerstone pipeline` where it needs neither Spark nor a broker."""
 
+import io
 import json
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ledgerstone.cli.key_options import erased_key
 from ledgerstone.pipeline.status import RunStatus, held, read_status, write_status
 
 GOOD = {
@@ -23,6 +25,7 @@ def pipeline(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [sys.executable, "-m", "ledgerstone", "pipeline", *arguments],
         capture_output=True,
+        stdin=subprocess.DEVNULL,
         text=True,
         timeout=120,
         check=False,
@@ -77,3 +80,25 @@ def test_status_of_a_pipeline_that_was_killed_says_so(tmp_path: Path) -> None:
     assert running is not None
     assert killed is not None
     assert (running["state"], killed["state"]) == ("running", "killed")
+
+
+@pytest.mark.parametrize("command", ["erase", "mirror"])
+def test_erasure_of_a_key_that_was_not_given_is_refused(
+    command: str, definition: Path, tmp_path: Path
+) -> None:
+    """A pipe that failed: the empty key is not the one that was erased, and would be clean."""
+    what = {
+        "erase": [str(definition), "--search"],
+        "mirror": ["people", "--to", "127.0.0.1:1", "--work", str(tmp_path / "m"), "--once"],
+    }
+
+    done = pipeline(command, *what[command], "--key", "-", "--erasure", "ER-1")
+
+    assert done.returncode == 2, done.stderr
+    assert "the key is empty" in done.stderr
+
+
+def test_key_from_a_pipe_is_its_line_without_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"caf\xe9\r\nmore\n")))
+
+    assert erased_key("-") == b"caf\xe9"

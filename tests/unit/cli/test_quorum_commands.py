@@ -2,6 +2,11 @@
 
 from typing import TypeVar
 
+from ledgerstone.client.blocking import Client
+from ledgerstone.client.cluster import Endpoint
+from ledgerstone.client.errors import CallTimedOut
+from ledgerstone.client.quorum_admin import on_the_leader
+from ledgerstone.client.session import SessionConfig
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
@@ -136,3 +141,26 @@ def test_upgrade_says_what_comes_next(run: Run, cluster: FakeCluster) -> None:
     (request,) = _asked(cluster, UpdateFeaturesRequest)
     (update,) = request.feature_updates
     assert (update.feature, update.max_version_level) == ("kraft.version", 1)
+
+
+def test_a_voter_has_one_address(run: Run) -> None:
+    ids = ("--node-id", "3", "--directory-id", uuid_to_text(A))
+    result = run("quorum", "add", *ids, "--endpoint", "CONTROLLER://10.0.0.3:9094,10.0.0.4:9094")
+
+    assert result.exit_code == 2
+    assert "more than one address" in result.err
+
+
+def test_a_controller_that_hangs_is_passed_over() -> None:
+    asked: list[Client] = []
+
+    def hangs_first(client: Client) -> str:
+        asked.append(client)
+        if len(asked) == 1:
+            raise CallTimedOut("no answer in 30000 ms")
+        return "the leader"
+
+    controllers = [Endpoint("127.0.0.1", 1), Endpoint("127.0.0.1", 2)]
+
+    assert on_the_leader(controllers, SessionConfig(), hangs_first) == "the leader"
+    assert len(asked) == 2

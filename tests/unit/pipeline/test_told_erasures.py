@@ -71,6 +71,32 @@ def test_more_erasures_than_a_broker_tells_may_be_anywhere_behind_the_snapshot(
 
 
 @pytest.mark.parametrize(
+    "answers",
+    [(None,), (None, None), ({"erasures": TOLD[:1], "total": 3, "next": "ER-1"}, None)],
+    ids=["one broker is silent", "two are", "the second page does not come"],
+)
+def test_erasures_that_nobody_tells_may_be_anywhere_behind_the_snapshot(
+    monkeypatch: pytest.MonkeyPatch, answers: tuple[Any, ...]
+) -> None:
+    left = list(answers)
+    count = 2 if answers == (None, None) else 1
+    monkeypatch.setattr(
+        erasures,
+        "http_addresses",
+        lambda client: dict.fromkeys(range(count), ApiAddress("h", 1)),
+    )
+    monkeypatch.setattr(erasures, "get_json", lambda address, path, security: left.pop(0))
+
+    known = erasures_of(CLIENT, "t")
+
+    assert untold_to(known, (), 7, 100) == (("", 7, 100),)
+
+
+def test_a_cluster_without_an_api_has_no_erasures(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert told_by(monkeypatch) == []
+
+
+@pytest.mark.parametrize(
     "answer",
     [
         {"erasures": [{"id": "ER-1"}]},

@@ -16,9 +16,11 @@ from ledgerstone.pipeline.bulk_compaction_pass import (
 )
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.sim.filesystem import SimFilesystem, SimulatedCrash
-from ledgerstone.storage.checkpoints import OffsetCheckpoint, read_if_exists
+from ledgerstone.storage.checkpoints import OffsetCheckpoint, read_if_exists, write_atomically
+from ledgerstone.storage.filenames import CLEANING_HISTORY, REMOVAL_MARKS
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_config import LogConfig
+from ledgerstone.storage.removal_marks import decode_marks, encode_marks
 from ledgerstone.system import OsFilesystem
 from ledgerstone.types import TopicPartition
 from tests.kit.cleaning import clean
@@ -250,5 +252,65 @@ def test_a_task_that_died_anywhere_is_done_by_its_second_try(power_is_lost: bool
         assert outcome.failure == ""
         assert all_records(broken.open(clean=True)) == expected, point
         point += 2
+
+    assert crashes > 20
+
+
+def with_tombstones_due(world: World) -> SimFilesystem:
+    """A replica of several whose next pass removes tombstones."""
+    written(world).close()
+    prepared = disk(world)
+    write_atomically(prepared, f"{world.directory}/{REMOVAL_MARKS}", encode_marks(3))
+    for directory in ("/", "/data", world.directory):
+        prepared.fsync_dir(directory)
+    run(world)
+    world.clock.advance(ms=DAY_MS)
+    return prepared
+
+
+def removed_as_noted(world: World) -> tuple[int | None, int]:
+    """By the cleaning history, and by the marks for other replicas."""
+    assert world.fs is not None
+    history = read_if_exists(world.fs, f"{world.directory}/{CLEANING_HISTORY}")
+    marks = read_if_exists(world.fs, f"{world.directory}/{REMOVAL_MARKS}")
+    _, ledger = decode_history(history or b"")
+    return ledger.removed_below_offset, decode_marks(marks or b"", REMOVAL_MARKS)
+
+
+def test_other_replicas_are_told_which_tombstones_are_gone() -> None:
+    """One that has the value, and not the delete, has to copy the log anew."""
+    world = World()
+    with_tombstones_due(world)
+
+    assert removed_as_noted(world) == (None, 3)
+    outcome = run(world)
+
+    assert outcome.tombstones_removed == 7
+    assert removed_as_noted(world) == (119, 119)
+
+
+@pytest.mark.parametrize("power_is_lost", [False, True])
+def test_removed_tombstones_are_noted_whenever_a_task_dies(power_is_lost: bool) -> None:
+    """What the next try does not find any more it cannot note."""
+    world = World()
+    prepared = with_tombstones_due(world)
+    crashes, point = 0, 1
+
+    while True:
+        fs = prepared.clone()
+        broken = World(clock=world.clock, fs=fs)
+        fs.crash_at(fs.operation_count + point)
+        try:
+            run(broken, clean=True)
+            break
+        except SimulatedCrash:
+            crashes += 1
+        if power_is_lost:
+            fs.power_loss("random")
+        else:
+            fs.kill()
+        run(broken)
+        assert removed_as_noted(broken) == (119, 119), point
+        point += 1
 
     assert crashes > 20

@@ -1,8 +1,10 @@
 """An erased key in what pipelines wrote: found wherever it lies, gone after a purge."""
 
+import errno
 import gzip
 import http.server
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -210,6 +212,47 @@ def test_what_cannot_be_read_is_unknown_and_not_clean(tmp_path: Path) -> None:
 
     assert finding.verdict is FileVerdict.UNKNOWN
     assert "4 files cannot be read" in finding.evidence
+
+
+def test_a_directory_that_cannot_be_listed_is_unknown_and_not_clean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed, elsewhere = tmp_path / "work" / "closed", tmp_path / "elsewhere"
+    closed.mkdir(parents=True)
+    elsewhere.mkdir()
+    (closed.parent / "linked").symlink_to(elsewhere)
+    for directory in (closed, elsewhere):
+        (directory / "dump").write_bytes(KEY)
+    scandir = os.scandir
+
+    def refusing(path: str) -> Iterator[os.DirEntry[str]]:
+        if str(path) == str(closed):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+
+    searched = search_directory(closed.parent, WantedKey(raw=KEY, columns={}))
+
+    assert sorted(searched.closed) == ["closed", "linked"]
+    assert searched.finding("files").verdict is FileVerdict.UNKNOWN
+
+
+def test_a_damaged_file_is_unknown_and_ends_no_search(tmp_path: Path) -> None:
+    log = tmp_path / "_delta_log"
+    log.mkdir()
+    (log / "00000000000000000000.json").write_text('{"add": {"path": "part')
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("metadata", b"some text " * 100)
+    content = bytearray((tmp_path / "a.zip").read_bytes())
+    content[40:50] = b"\xff" * 10
+    (tmp_path / "a.zip").write_bytes(content)
+    (tmp_path / "found").write_bytes(KEY)
+
+    searched = search_directory(tmp_path, WantedKey(raw=KEY, columns={}))
+
+    assert searched.hits == ["found"]
+    assert sorted(searched.closed) == ["_delta_log/00000000000000000000.json", "a.zip"]
 
 
 def test_a_key_too_short_to_search_for_is_not_called_gone(tmp_path: Path) -> None:

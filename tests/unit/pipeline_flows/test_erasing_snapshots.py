@@ -12,8 +12,9 @@ from ledgerstone.pipeline.erasing import purge
 from ledgerstone.pipeline.erasing_files import FileVerdict, search_directory
 from ledgerstone.pipeline.erasing_key import WantedKey
 from ledgerstone.pipeline.erasing_snapshots import purge_snapshots
+from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.state.folding import SNAPSHOT_SCHEMA, facts_of
-from ledgerstone.pipeline.state.making import load_manifest
+from ledgerstone.pipeline.state.making import alone_in, drop_older, load_manifest
 from ledgerstone.pipeline.state.manifest import SnapshotManifest, SnapshotPartition, to_json
 from tests.kit.table_model import text_pipeline
 
@@ -119,6 +120,33 @@ def test_purge_that_was_killed_before_its_commit_is_done_by_the_next(
     assert still == 2
     assert load_manifest(path).partitions[0].live_keys == 1
     assert sorted(each.name for each in path.iterdir()) == ["manifest.json", "part-00000.1.parquet"]
+
+
+def test_what_a_snapshot_left_that_was_killed_goes_with_the_next_purge(tmp_path: Path) -> None:
+    path = snapshot_in(tmp_path, 1, [(b"a", b"1")])
+    for name in ("making-4711", "dropping-snapshot-00000000"):
+        (tmp_path / name).mkdir()
+        pq.write_table(table_of([(KEY, b"personal")]), tmp_path / name / "part-00000.parquet")
+
+    purge_snapshots(tmp_path, "t", KEY)
+
+    assert search_directory(tmp_path, WANTED).finding("files").verdict is FileVerdict.CLEAN
+    assert load_manifest(path).partitions[0].live_keys == 1
+
+
+def test_no_snapshot_is_made_or_dropped_while_a_key_is_purged(tmp_path: Path) -> None:
+    """One on its way may have read the key before, and would come after the search."""
+    path = snapshot_in(tmp_path, 1, [(KEY, b"personal")])
+
+    with alone_in(tmp_path):
+        with pytest.raises(PipelineError, match="another process works on these snapshots"):
+            purge_snapshots(tmp_path, "t", KEY)
+        with pytest.raises(PipelineError, match="another process works on these snapshots"):
+            drop_older(tmp_path, 1)
+
+    assert load_manifest(path).partitions[0].live_keys == 1
+    assert purge_snapshots(tmp_path / "none", "t", KEY) == 0
+    assert not (tmp_path / "none").exists()
 
 
 def test_purge_of_a_pipeline_reaches_its_snapshots(tmp_path: Path) -> None:

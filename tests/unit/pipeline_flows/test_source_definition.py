@@ -54,6 +54,11 @@ def test_several_key_columns_make_a_key_of_json() -> None:
         (changed(columns=[1]), "from.columns"),
         ({**TABLE, "from": {"type": "files", "location": "d", "table": "t"}}, "from.table"),
         ({**TABLE, "from": {"type": "files", "location": "d", "mode": "x"}}, "from.mode"),
+        ({**TABLE, "from": {"type": "files", "location": "d", "pattern": 5}}, "from.pattern"),
+        ({**TABLE, "work": 5}, "work"),
+        ({**TABLE, "name": ".."}, "name"),
+        ({**TABLE, "name": "a/../../b"}, "name"),
+        ({**TABLE, "name": "/tmp"}, "name"),
     ],
 )
 def test_a_wrong_definition_is_refused_with_its_key(content: object, key: str) -> None:
@@ -61,6 +66,19 @@ def test_a_wrong_definition_is_refused_with_its_key(content: object, key: str) -
         read_source(content)
 
     assert refused.value.key == key
+
+
+def test_every_text_of_a_definition_may_name_a_variable(tmp_path: Path) -> None:
+    file = tmp_path / "db.yaml"
+    file.write_text(
+        "name: d\nbootstrap: h:1\ntopic: t\n"
+        'from: {type: sqlite, location: d.db, table: t, key: ["${KEY}", b]}\n'
+    )
+
+    shape = load_source(file, {"KEY": "a"}).shape
+
+    assert shape is not None
+    assert shape.key_columns == ("a", "b")
 
 
 def test_paths_are_meant_from_where_the_file_lies_and_passwords_from_the_environment(

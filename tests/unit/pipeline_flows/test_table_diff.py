@@ -212,3 +212,22 @@ def test_a_key_that_was_deleted_is_not_left_in_the_file(tmp_path: Path) -> None:
 
     assert was_there
     assert key not in path.read_bytes()
+
+
+@pytest.mark.parametrize("version", [None, "version"])
+def test_rows_that_share_a_key_are_refused(
+    tmp_path: Path, shadow: Shadow, version: str | None
+) -> None:
+    path = tmp_path / "people.db"
+    db = sqlite3.connect(path)
+    with db:
+        db.execute("CREATE TABLE people(id INTEGER, version INTEGER)")
+        db.executemany("INSERT INTO people VALUES (?, ?)", [(1, 1), (2, 1), (1, 2)])
+    db.close()
+    shape = TableShape(table="people", key_columns=("id",), version_column=version)
+
+    with (
+        sqlite_snapshot(str(path), shape) as snapshot,
+        pytest.raises(PipelineError, match="several rows have the same id"),
+    ):
+        list(changes(shape, snapshot, shadow))

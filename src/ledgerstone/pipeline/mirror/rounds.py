@@ -47,6 +47,7 @@ from ledgerstone.pipeline.mirror.topics import (
     source_id,
 )
 from ledgerstone.pipeline.state.erasures import UNTOLD, erasures_of
+from ledgerstone.pipeline.status import waited_for
 from ledgerstone.spark.progress import publish
 from ledgerstone.types import TopicPartition
 
@@ -96,8 +97,10 @@ class RoundReport:
 
 
 def mirror_round(spark: "SparkSession", mirror: Mirror) -> RoundReport:
-    """Copies the available records. What fails for one partition does not stop the others."""
+    """Copies the available records. What fails for one partition does not stop the others. Two
+    rounds at a time would both write the same records: one waits for the other."""
     with (
+        waited_for(Path(mirror.work)),
         MirrorNotes(Path(mirror.work) / "mirror.sqlite") as notes,
         connect_to(mirror.source, mirror.source_config) as source,
         connect_to(mirror.target, mirror.target_config) as target,

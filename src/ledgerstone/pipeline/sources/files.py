@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
+from stat import S_ISREG
 from typing import Final
 
 from ledgerstone.pipeline.errors import PipelineError
@@ -34,13 +35,27 @@ def file_changes(
 
 def found_files(root: Path, pattern: str) -> list[tuple[bytes, Path]]:
     """Sorted by name. Names are bytes, as on disk; links are not followed."""
+
+    def refused(error: OSError) -> None:
+        """What cannot be looked at is not gone: its files would get tombstones."""
+        if isinstance(error, FileNotFoundError) and error.filename != str(root):
+            return
+        raise PipelineError(f"{root} cannot be read: {error}") from error
+
     found = []
-    for parent, directories, names in os.walk(root):
+    for parent, directories, names in os.walk(root, onerror=refused):
         directories.sort()
         for name in sorted(names):
             path = Path(parent, name)
             relative = path.relative_to(root).as_posix()
-            if fnmatch(relative, pattern) and path.is_file() and not path.is_symlink():
+            if not fnmatch(relative, pattern):
+                continue
+            try:
+                is_file = S_ISREG(path.lstat().st_mode)
+            except OSError as error:
+                refused(error)
+                continue
+            if is_file:
                 found.append((os.fsencode(relative), path))
     return found
 
@@ -49,15 +64,24 @@ def _whole_files(feed: TopicFeed, root: Path, pattern: str) -> Iterator[FeedChan
     shadow = feed.shadow
     shadow.begin_comparison()
     for key, path in found_files(root, pattern):
-        shadow.see([key])
-        size, mtime_ns = path.stat().st_size, path.stat().st_mtime_ns
-        version = f"{size}:{mtime_ns}"
         held = shadow.get(key)
-        if held is not None and held.version == version:
+        try:
+            found = path.stat()
+            version = f"{found.st_size}:{found.st_mtime_ns}"
+            is_same = held is not None and held.version == version
+            if found.st_size > MAX_FILE_BYTES and not is_same:
+                raise PipelineError(
+                    f"{path}: {found.st_size} bytes, a record takes up to {MAX_FILE_BYTES}"
+                )
+            content = b"" if is_same else path.read_bytes()
+        except FileNotFoundError:
+            # It went since the directory was listed, and is not there to be seen.
             continue
-        if size > MAX_FILE_BYTES:
-            raise PipelineError(f"{path}: {size} bytes, a record takes up to {MAX_FILE_BYTES}")
-        content = path.read_bytes()
+        except OSError as error:
+            raise PipelineError(f"{path} cannot be read: {error}") from error
+        shadow.see([key])
+        if is_same:
+            continue
         if held is None or held.digest != digest(content):
             yield FeedChange(key, content, version)
         else:
@@ -72,13 +96,19 @@ def _new_lines(feed: TopicFeed, root: Path, pattern: str) -> Iterator[FeedChange
         # Any bytes may be in a name, and a header is read back as text.
         source = name.hex()
         start = int(positions.get(source, "0"))
-        if path.stat().st_size < start:
-            raise PipelineError(
-                f"{path} has {path.stat().st_size} bytes and was read up to {start}; files of "
-                "lines may only grow"
-            )
-        for line, end in _lines_from(path, start):
-            yield FeedChange(None, line, position=(source, str(end)))
+        try:
+            size = path.stat().st_size
+            if size < start:
+                raise PipelineError(
+                    f"{path} has {size} bytes and was read up to {start}; files of lines may only "
+                    "grow"
+                )
+            for line, end in _lines_from(path, start):
+                yield FeedChange(None, line, position=(source, str(end)))
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise PipelineError(f"{path} cannot be read: {error}") from error
 
 
 def _lines_from(path: Path, start: int) -> Iterator[tuple[bytes, int]]:

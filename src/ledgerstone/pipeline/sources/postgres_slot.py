@@ -5,6 +5,8 @@ the slot: a run that dies in between is repeated. The first run creates the slot
 publication, and `drop` drops them; an unused slot keeps the server from recycling its WAL.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 import psycopg
@@ -29,8 +31,13 @@ class Slot:
         self._name = name
         self._shape = shape
 
-    def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
-        return psycopg.connect(self._conninfo, autocommit=True)
+    @contextmanager
+    def _connect(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+        try:
+            with psycopg.connect(self._conninfo, autocommit=True) as db:
+                yield db
+        except psycopg.Error as error:
+            raise PipelineError(f"slot {self._name}: {error}") from error
 
     def make(self) -> bool:
         """Whether the slot is new: then everything has to be compared once."""
@@ -41,7 +48,9 @@ class Slot:
                     f"wal_level is {level and level[0]}, logical decoding needs wal_level=logical; "
                     "leave `slot` out to compare the whole table instead"
                 )
-            if not _exists(db, "pg_publication", "pubname", self._name):
+            if _exists(db, "pg_publication", "pubname", self._name):
+                self._check_publication(db)
+            else:
                 db.execute(
                     sql.SQL("CREATE PUBLICATION {} FOR TABLE {}").format(
                         sql.Identifier(self._name), table_name(self._shape.table)
@@ -51,6 +60,19 @@ class Slot:
                 return False
             db.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", [self._name])
             return True
+
+    def _check_publication(self, db: psycopg.Connection[tuple[Any, ...]]) -> None:
+        """One for another table would never tell of a change."""
+        found = db.execute(
+            "SELECT 1 FROM pg_publication_tables WHERE pubname = %s AND "
+            "(quote_ident(schemaname) || '.' || quote_ident(tablename))::regclass = %s::regclass",
+            [self._name, table_name(self._shape.table).as_string(db)],
+        ).fetchone()
+        if found is None:
+            raise PipelineError(
+                f"publication {self._name} is not for table {self._shape.table}: give `slot` "
+                "another name, or drop the slot and the publication"
+            )
 
     def peek(self) -> Peeked:
         """The changes, up to some number of messages; always whole transactions."""

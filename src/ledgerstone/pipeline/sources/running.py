@@ -57,10 +57,23 @@ def _publish(feed: TopicFeed, definition: SourceDefinition) -> Published:
             )
         )
     assert definition.shape is not None
+    _note_shape(feed.shadow, definition.shape)
     if definition.slot is not None:
         return _publish_decoded(feed, definition, definition.slot, definition.shape)
     with _snapshot(definition, definition.shape) as snapshot:
         return feed.publish(changes(definition.shape, snapshot, feed.shadow))
+
+
+def _note_shape(shadow: Shadow, shape: TableShape) -> None:
+    """Rows that did not change are other records where the definition did: with other columns, or
+    another key. Saved with the first records, so that a run that dies is repeated."""
+    names = (shape.table, shape.key_columns, shape.key_format.value, shape.columns)
+    said, before = repr((*names, shape.version_column)), shadow.mark("shape")
+    if before not in (None, said):
+        shadow.forget_versions()
+        # And everything is compared once more.
+        shadow.set_mark("slot", "")
+    shadow.set_mark("shape", said)
 
 
 def _publish_decoded(

@@ -68,6 +68,10 @@ class Shadow:
             (key, digest),
         )
 
+    def forget_versions(self) -> None:
+        """From now on only the digests tell whether rows have changed."""
+        self._db.execute("UPDATE held SET version=NULL")
+
     def remove(self, key: bytes) -> None:
         self._db.execute("DELETE FROM held WHERE key=?", (key,))
 
@@ -80,8 +84,10 @@ class Shadow:
     def begin_comparison(self) -> None:
         self._db.execute("DELETE FROM seen")
 
-    def see(self, keys: Iterable[bytes]) -> None:
-        self._db.executemany("INSERT OR IGNORE INTO seen VALUES (?)", ((key,) for key in keys))
+    def see(self, keys: Iterable[bytes]) -> int:
+        """How many of them the comparison has come across for the first time."""
+        rows = ((key,) for key in keys)
+        return self._db.executemany("INSERT OR IGNORE INTO seen VALUES (?)", rows).rowcount
 
     def unseen(self) -> Iterator[bytes]:
         """Keys the topic holds that the comparison has not come across."""

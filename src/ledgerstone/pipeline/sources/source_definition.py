@@ -63,10 +63,10 @@ def read_source(content: object) -> SourceDefinition:
         topic=_text(top, "topic", "topic"),
         type=kind,
         location=_text(origin, "location", "from.location"),
-        work=top.get("work") or f".ledgerstone/{name}",
+        work=_work(top, name),
         shape=shape,
         slot=slot,
-        pattern=origin.get("pattern") or "*",
+        pattern="*" if origin.get("pattern") is None else _text(origin, "pattern", "from.pattern"),
         mode=_one_of(origin, "mode", "from.mode", FileMode, FileMode.WHOLE),
         command_config=(
             None
@@ -74,6 +74,15 @@ def read_source(content: object) -> SourceDefinition:
             else _text(top, "command_config", "command_config")
         ),
     )
+
+
+def _work(top: Mapping[str, Any], name: str) -> str:
+    if top.get("work") is not None:
+        return _text(top, "work", "work")
+    if {"", ".", ".."} & {*name.split("/")}:
+        # The files would lie among those of other sources, or anywhere.
+        raise DefinitionError("name", name, "is a place outside its own directory; set work")
+    return f".ledgerstone/{name}"
 
 
 def _is_table(top: Mapping[str, Any]) -> bool:

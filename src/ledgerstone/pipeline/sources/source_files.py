@@ -46,6 +46,8 @@ def _filled(content: Any, environment: Mapping[str, str]) -> Any:  # noqa: ANN40
     """`${NAME}` is a variable of the environment: that keeps passwords out of files."""
     if isinstance(content, dict):
         return {name: _filled(each, environment) for name, each in content.items()}
+    if isinstance(content, list):
+        return [_filled(each, environment) for each in content]
     if not isinstance(content, str):
         return content
 

@@ -66,7 +66,7 @@ def changes_of(
 def _by_bytes(shape: TableShape, rows: Iterable[Row], shadow: Shadow) -> Iterator[FeedChange]:
     for row in rows:
         key = shape.key_of([row[name] for name in shape.key_columns])
-        shadow.see([key])
+        _see(shape, shadow, [key])
         yield from _changed(shape, key, row, shadow)
 
 
@@ -74,7 +74,7 @@ def _by_version(shape: TableShape, snapshot: TableSnapshot, shadow: Shadow) -> I
     pairs = snapshot.keys_and_versions()
     while some := list(islice(pairs, _ROWS_AT_ONCE)):
         keys = [shape.key_of(values) for values, _ in some]
-        shadow.see(keys)
+        _see(shape, shadow, keys)
         outdated = [
             values
             for key, (values, version) in zip(keys, some, strict=True)
@@ -82,6 +82,15 @@ def _by_version(shape: TableShape, snapshot: TableSnapshot, shadow: Shadow) -> I
         ]
         if outdated:
             yield from changes_of(shape, outdated, snapshot, shadow)
+
+
+def _see(shape: TableShape, shadow: Shadow, keys: Sequence[bytes]) -> None:
+    """Rows that share a key would replace each other in every run, without an end."""
+    if shadow.see(keys) < len(keys):
+        raise PipelineError(
+            f"table {shape.table}: several rows have the same {', '.join(shape.key_columns)}; the "
+            "key of a source has to be unique"
+        )
 
 
 def _has_version(shadow: Shadow, key: bytes, version: str | None) -> bool:

@@ -59,10 +59,16 @@ class TopicFeed:
         starts = list_offsets(self._client, dict.fromkeys(partitions, EARLIEST))
         ends = list_offsets(self._client, dict.fromkeys(partitions, LATEST), isolation_level=1)
         positions = self.shadow.positions()
-        if self._is_stale(topic_id, now_ms) or any(
+        is_another = self.shadow.mark("topic_id") not in (None, topic_id) or any(
             positions.get(each.partition, 0) > ends[each].offset for each in partitions
-        ):
+        )
+        if is_another or self._is_stale(now_ms):
+            # Retention may have removed the records that say how far an input was read, so these
+            # places are kept where the topic is the same.
+            inputs = {} if is_another else self.input_positions()
             self.shadow.forget_everything()
+            for source, place in inputs.items():
+                self.shadow.set_mark(_POSITION_MARK + source, place)
             positions = {}
         count = 0
         for each in partitions:
@@ -73,12 +79,12 @@ class TopicFeed:
         self.shadow.save()
         return count
 
-    def _is_stale(self, topic_id: str, now_ms: int) -> bool:
-        """Whether tombstones may have been removed since, or the topic was created again."""
-        known, caught_up = self.shadow.mark("topic_id"), self.shadow.mark("caught_up_ms")
-        if known is None or caught_up is None:
+    def _is_stale(self, now_ms: int) -> bool:
+        """Whether tombstones may have been removed since."""
+        caught_up = self.shadow.mark("caught_up_ms")
+        if caught_up is None:
             return False
-        return known != topic_id or now_ms - int(caught_up) > self._delete_retention_ms() // 2
+        return now_ms - int(caught_up) > self._delete_retention_ms() // 2
 
     def _delete_retention_ms(self) -> int:
         entries = describe_configs(self._client, Resource(ResourceType.TOPIC, self.topic))
@@ -99,13 +105,20 @@ class TopicFeed:
         for name, value in record.headers:
             if name == POSITION_HEADER and value is not None:
                 source, _, place = bytes(value).decode().rpartition(":")
-                self.shadow.set_mark(_POSITION_MARK + source, place)
+                self._note_place(source, place)
         if record.key is None:
             return
         if record.value is None:
             self.shadow.remove(bytes(record.key))
         else:
             self.shadow.read_back(bytes(record.key), digest(bytes(record.value)))
+
+    def _note_place(self, source: str, place: str) -> None:
+        """The furthest counts: one partition is read after the other, and the line that was written
+        last may be in any of them."""
+        name = _POSITION_MARK + source
+        if int(place) > int(self.shadow.mark(name) or 0):
+            self.shadow.set_mark(name, place)
 
     def input_positions(self) -> dict[str, str]:
         return self.shadow.marks(_POSITION_MARK)

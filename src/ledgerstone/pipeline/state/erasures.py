@@ -30,17 +30,28 @@ class ErasureTombstone(NamedTuple):
 def erasures_of(client: Client, topic: str) -> list[ErasureTombstone]:
     found: dict[ErasureTombstone, None] = {}
     security = client.session.config.security
-    for address in http_addresses(client).values():
-        found |= dict.fromkeys(_tombstones(_all_pages(address, security, topic), topic))
+    addresses = http_addresses(client).values()
+    answers = [_all_pages(address, security, topic) for address in addresses]
+    for answer in answers:
+        if answer is not None:
+            found |= dict.fromkeys(_tombstones(answer, topic))
+    if answers and all(each is None for each in answers):
+        # There may be any, and a key that was erased must not come back because nobody said so.
+        found[ErasureTombstone(UNTOLD, ANY_PARTITION, 0)] = None
     return sorted(found)
 
 
-def _all_pages(address: ApiAddress, security: ClientSecurity, topic: str) -> Mapping[str, Any]:
-    """All pages of a broker's answer as one. An older broker has only one page."""
+def _all_pages(
+    address: ApiAddress, security: ClientSecurity, topic: str
+) -> Mapping[str, Any] | None:
+    """All pages of a broker's answer as one; None if one of them did not come. An older broker has
+    only one page."""
     first = path = f"/api/v1/erasures?topic={quote(topic, safe='')}"
     pages: list[Mapping[str, Any]] = []
     while len(pages) < _MOST_PAGES:
-        page = get_json(address, path, security) or {}
+        page = get_json(address, path, security)
+        if page is None:
+            return None
         pages.append(page)
         last = page.get("next")
         if not isinstance(last, str):

@@ -44,14 +44,13 @@ def without_older_than(rows: pa.Table, log_start_offset: int) -> pa.Table:
 
 def facts_of(rows: pa.Table) -> RowFacts:
     live = rows.filter(rows.column("value").is_valid())
-    keys, values = (_whole(live.column(name)) for name in ("key", "value"))
+    # Chunk by chunk: as one array, values of more than 2 GiB are more than Arrow's offsets count.
+    total = sum(
+        checksum(each.column("key"), each.column("value"))
+        for each in live.select(["key", "value"]).to_batches()
+    )
     return RowFacts(
         live_keys=live.num_rows,
         deleted_keys=rows.num_rows - live.num_rows,
-        checksum=f"{checksum(keys, values):032x}",
+        checksum=f"{total % (1 << 128):032x}",
     )
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    found = column.combine_chunks()
-    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found

@@ -2,7 +2,8 @@
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,7 @@ from ledgerstone.pipeline.state.manifest import (
     from_json,
     to_json,
 )
+from ledgerstone.pipeline.status import LOCK_FILE, locked
 from ledgerstone.pipeline.synced_files import sync_directory
 from ledgerstone.state.reading import PartitionBounds
 from ledgerstone.uuid_text import uuid_to_text
@@ -59,16 +61,30 @@ def snapshots_in(directory: Path) -> list[Path]:
     return sorted(directory.glob("snapshot-*"))
 
 
+@contextmanager
+def alone_in(directory: Path) -> Iterator[None]:
+    """One process at a time makes, drops or rewrites the snapshots of a directory: one that is on
+    its way would bring back what is being removed from the others. What a process left that died
+    goes: it holds records, and has no number by which anybody would look for it."""
+    directory.mkdir(parents=True, exist_ok=True)
+    taken = PipelineError(f"{directory}: another process works on these snapshots")
+    with locked(directory / LOCK_FILE, taken):
+        for left in (_MAKING, _DROPPING):
+            for path in sorted(directory.glob(f"{left}*")):
+                shutil.rmtree(path, ignore_errors=True)
+        yield
+
+
 def drop_older(directory: Path, keep: int) -> list[str]:
     """Removes all but the newest; returns their names."""
-    gone = snapshots_in(directory)[:-keep]
-    for path in gone:
-        # Whatever dies in between, a snapshot with a number is complete.
-        away = path.with_name(f"{_DROPPING}{path.name}")
-        path.rename(away)
-    for away in sorted(directory.glob(f"{_DROPPING}*")):
-        shutil.rmtree(away, ignore_errors=True)
-    return [path.name for path in gone]
+    with alone_in(directory):
+        gone = snapshots_in(directory)[:-keep]
+        for path in gone:
+            # Whatever dies in between, a snapshot with a number is complete.
+            away = path.with_name(f"{_DROPPING}{path.name}")
+            path.rename(away)
+            shutil.rmtree(away, ignore_errors=True)
+        return [path.name for path in gone]
 
 
 class SnapshotMaking:
@@ -89,7 +105,6 @@ class SnapshotMaking:
         self._erasures = erasures
         self._before = None if older is None else load_manifest(older)
         self._at = directory / f"{_MAKING}{os.getpid()}"
-        shutil.rmtree(self._at, ignore_errors=True)
         self._at.mkdir(parents=True)
 
     def run(

@@ -16,6 +16,7 @@ from ledgerstone.pipeline.state.making import (
     Made,
     SnapshotMaking,
     TopicSource,
+    alone_in,
     load_manifest,
     snapshots_in,
 )
@@ -33,8 +34,11 @@ def snapshot(
     source: TopicSource, directory: Path, *, run_jobs: RunJobs = run_here, again: bool = False
 ) -> Made:
     """The current state; `again` reads everything, whatever snapshots exist."""
-    known = snapshots_in(directory)
-    with connect_to(source.bootstrap, source.command_config) as client:
+    with (
+        alone_in(directory),
+        connect_to(source.bootstrap, source.command_config) as client,
+    ):
+        known = snapshots_in(directory)
         bounds = _bounds(client, source.topic)
         ends = {each.partition.partition: each.end_offset(source.isolation) for each in bounds}
         older = None if again or not known else known[-1]
@@ -58,7 +62,10 @@ def restore(
     include_forgotten: bool = False,
 ) -> Made:
     """The state at a point, from the last snapshot before it, without what was erased since."""
-    with connect_to(source.bootstrap, source.command_config) as client:
+    with (
+        alone_in(out),
+        connect_to(source.bootstrap, source.command_config) as client,
+    ):
         bounds = _bounds(client, source.topic)
         asked = end_offsets(client, bounds, at, source.isolation)
         ends = {each.partition: offset for each, offset in asked.items()}

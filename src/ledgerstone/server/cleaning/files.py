@@ -16,7 +16,7 @@ from ledgerstone.cleaner.history import (
     last_cleaned,
 )
 from ledgerstone.cleaner.tombstone_ledger import TombstoneLedger
-from ledgerstone.dataclasses import dataclass, field
+from ledgerstone.dataclasses import dataclass, field, replace
 from ledgerstone.errors import CorruptFile
 from ledgerstone.fs import Filesystem, join
 from ledgerstone.storage.checkpoints import OffsetCheckpoint, read_if_exists, write_atomically
@@ -185,6 +185,18 @@ class CleaningFiles:
         self.runs(log)
         self._ledgers[log.topic_partition] = ledger
         self._stale_histories[log.topic_partition] = log
+
+    def note_removed(self, log: PartitionLog, removed_to: int, now_ms: int) -> None:
+        """Written down at once, before files are swapped in that lack tombstones below: after a
+        kill nothing else tells that they were ever there. OSError where the disk refuses."""
+        ledger = self.ledger(log)
+        if removed_to <= (ledger.removed_below_offset or 0):
+            return
+        after = replace(ledger, removed_below_offset=removed_to, removed_at_ms=now_ms)
+        path = join(log.directory, CLEANING_HISTORY)
+        write_atomically(log.fs, path, encode_runs(self.runs(log), after))
+        self._ledgers[log.topic_partition] = after
+        self._stale_histories.pop(log.topic_partition, None)
 
     def _read(self, log: PartitionLog) -> tuple[list[Run], TombstoneLedger]:
         runs, ledger = _read_history(log)

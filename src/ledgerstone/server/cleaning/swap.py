@@ -58,9 +58,9 @@ class Swaps:
             return
         running.held = None
         try:
-            if group.removed_to and partition.removal is not None:
+            if group.removed_to:
                 # Crash here: it says that deletes are gone which are not, and costs a copy at most.
-                partition.removal.before_removal(group.removed_to)
+                self._note_removed(partition, group.removed_to)
             replaced = _rename(log, group)
         except (StorageError, KafkaError, OSError) as error:
             self._log_failed(tp, error)
@@ -68,6 +68,14 @@ class Swaps:
             return
         work.pending[tp].merged(group.source_bases, group.base_offset)
         yield SyncSwap(running.number, tp, running.topic_id, log.directory, replaced)
+
+    def _note_removed(self, partition: Partition, removed_to: int) -> None:
+        """Readers are told by the marks of a log with several replicas, else by the history."""
+        removal, work = partition.removal, self.work
+        if removal is not None:
+            removal.before_removal(removed_to)
+        if removal is None or not removal.is_coordinated:
+            work.files.note_removed(partition.log, removed_to, work.clock.now_ms())
 
     def _plan_holds(self, partition: Partition, running: RunningPass, group: CleanedGroup) -> bool:
         log = partition.log
