@@ -19,7 +19,8 @@ offline too, and is not made again elsewhere: its records are only there.
 """
 
 import logging
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
+from functools import partial
 from typing import Final
 
 from ledgerstone.config.topic import settle_topic
@@ -58,6 +59,9 @@ from ledgerstone.types import TopicPartition
 from ledgerstone.uuid_text import uuid_to_text
 
 _LOG: Final = logging.getLogger(__name__)
+# Tells one part what is committed, here a partition: which part, of what, and how. Returns whether
+# it took that.
+Guard = Callable[[str, str, Callable[[], None]], bool]
 _DISK_REFUSED: Final = (OSError, StorageError, InconsistentTopicId)
 # What is done in one go: as many as usual topics have, and not for longer than others may wait. A
 # partition takes some syncs, and one of them a millisecond where the disk is busy.
@@ -88,6 +92,8 @@ class HostedPartitions:
         self.broker_values = broker_values
         # Of a broker of a cluster: its replicas remove no tombstone that others need.
         self.cleaning_knowledge: CleaningKnowledge | None = None
+        # A fault over one partition must not keep the others from following the metadata.
+        self.guard: Guard = _unguarded
         # Why each partition that should be here is not.
         self.offline: dict[TopicPartition, str] = {}
         # Partitions whose directory failed under them, and where that is: nowhere else.
@@ -249,7 +255,8 @@ class HostedPartitions:
             for number, state in topic.partitions.items():
                 self._want(TopicPartition(topic.name, number), state)
         for change in (*delta.partitions_added, *delta.partitions_changed):
-            self._change(change)
+            about = f"{change.topic}-{change.partition}"
+            self.guard("Partitions", about, partial(self._change, change))
         for resource in delta.configs_changed:
             self._reconfigure(image, resource)
         if not was_behind:
@@ -323,8 +330,19 @@ class HostedPartitions:
     def _host_wanted(self, topic_partition: TopicPartition) -> list[Partition]:
         del self._to_host[topic_partition]
         assert self._image is not None
-        made = self._host(self._image, topic_partition)
-        return [] if made is None else [made]
+        made: list[Partition] = []
+        host = partial(self._host_into, made, self._image, topic_partition)
+        if not self.guard("Partitions", str(topic_partition), host):
+            self._partitions.pop(topic_partition, None)
+            self.offline[topic_partition] = "it could not be made; the broker's log tells why"
+        return made
+
+    def _host_into(
+        self, made: list[Partition], image: MetadataImage, topic_partition: TopicPartition
+    ) -> None:
+        partition = self._host(image, topic_partition)
+        if partition is not None:
+            made.append(partition)
 
     def _host(self, image: MetadataImage, topic_partition: TopicPartition) -> Partition | None:
         topic = image.topics[topic_partition.topic]
@@ -467,9 +485,13 @@ class HostedPartitions:
                 _LOG.error("setting not taken broker=%s key=%s", resource.name, name)
         for topic_partition, partition in self._partitions.items():
             if everything or topic_partition.topic == resource.name:
-                topic = topic_partition.topic
-                partition.log.reconfigure(self._log_config(image, topic))
-                partition.configure(self._min_insync(image, topic))
+                settle = partial(self._settle, image, partition)
+                self.guard("Partitions", str(topic_partition), settle)
+
+    def _settle(self, image: MetadataImage, partition: Partition) -> None:
+        topic = partition.topic_partition.topic
+        partition.log.reconfigure(self._log_config(image, topic))
+        partition.configure(self._min_insync(image, topic))
 
     def _log_config(self, image: MetadataImage, topic: str) -> LogConfig:
         values = settle_topic(image.topic_config(topic), self._defaults(image))
@@ -498,3 +520,8 @@ class HostedPartitions:
 def _followed_by(partition: Partition) -> tuple[int, int] | None:
     """Leader and epoch that the partition follows; None of one that this broker leads."""
     return None if partition.is_leader else (partition.leader_id, partition.leader_epoch)
+
+
+def _unguarded(_part: str, _about: str, tell: Callable[[], None]) -> bool:
+    tell()
+    return True
