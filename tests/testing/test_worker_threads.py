@@ -1,6 +1,7 @@
 """A worker that is a thread, as its owner sees it."""
 
 import asyncio
+import threading
 
 import pytest
 
@@ -36,4 +37,8 @@ def test_worker_that_dies_is_noticed(find_work: object) -> None:
                 await worker.receive()
             assert await worker.end() == 0
 
+    before = set(threading.enumerate())
     asyncio.run(story())
+    # What it died of is told by its thread, and must not be taken for the next test's.
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10)

@@ -124,17 +124,18 @@ class Leading:
     def poll_resigned(self, role: Resigned) -> int:
         quorum = self._quorum
         now_ms = quorum.now.monotonic_ms
-        if quorum.is_sole_voter and not quorum.is_stopping:
+        is_staying = quorum.is_stopping or quorum.is_last_epoch
+        if quorum.is_sole_voter and not is_staying:
             # No vote is needed but its own, and the next epoch is free.
             quorum.become_candidate(role.epoch + 1)
             return now_ms
-        if now_ms >= role.election_deadline_ms and not quorum.is_stopping:
+        if now_ms >= role.election_deadline_ms and not is_staying:
             # Never again in this epoch: an offset of it could come to mean two records.
             quorum.become_unattached(
                 role.epoch + 1, deadline_ms=now_ms + quorum.election_timeout_ms()
             )
             return now_ms
-        again_ms = NEVER if quorum.is_stopping else role.election_deadline_ms
+        again_ms = NEVER if is_staying else role.election_deadline_ms
         for voter_id in role.untold:
             peer = quorum.voters.peer(voter_id, quorum.identity.listener_name)
             if peer is None:

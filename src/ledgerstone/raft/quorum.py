@@ -31,6 +31,7 @@ from ledgerstone.raft.roles import (
 from ledgerstone.raft.settings import Identity, Settings
 from ledgerstone.raft.voter_history import VoterHistory
 from ledgerstone.raft.voters import VoterSet
+from ledgerstone.types import INT32_MAX
 
 
 class Quorum:
@@ -92,6 +93,10 @@ class Quorum:
         return self.role.epoch
 
     @property
+    def is_last_epoch(self) -> bool:
+        return self.epoch >= INT32_MAX
+
+    @property
     def is_voter(self) -> bool:
         return self.identity.is_controller and self.voters.match(self.key) is not None
 
@@ -101,7 +106,12 @@ class Quorum:
 
         Differs from Kafka: there only the former runs. Such a replica may have the longest log,
         so that no other can be elected. It leads without counting itself, and resigns when the
-        set is committed."""
+        set is committed.
+
+        Nobody runs who has been told of the last epoch that there is: the next one could not be
+        stored, nor sent. Kafka's epoch would turn negative."""
+        if self.is_last_epoch:
+            return False
         if self.is_voter or not self.identity.is_controller:
             return self.is_voter
         offset = self.history.current_offset

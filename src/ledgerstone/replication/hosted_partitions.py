@@ -19,7 +19,8 @@ offline too, and is not made again elsewhere: its records are only there.
 """
 
 import logging
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from ledgerstone.config.topic import settle_topic
@@ -61,6 +62,9 @@ from ledgerstone.uuid_text import uuid_to_text
 _LOG: Final = logging.getLogger(__name__)
 # The oldest wishes are forgotten first.
 MOST_PREFERRED: Final = 10_000
+# Tells one part what is committed, here a partition: which part, of what, and how. Returns whether
+# it took that.
+Guard = Callable[[str, str, Callable[[], None]], bool]
 _DISK_REFUSED: Final = (OSError, StorageError, InconsistentTopicId)
 # What is done in one go: as many as usual topics have, and not for longer than others may wait. A
 # partition takes some syncs, and one of them a millisecond where the disk is busy.
@@ -92,6 +96,8 @@ class HostedPartitions:
         self.broker_values = broker_values
         # Of a broker of a cluster: its replicas remove no tombstone that others need.
         self.cleaning_knowledge: CleaningKnowledge | None = None
+        # A fault over one partition must not keep the others from following the metadata.
+        self.guard: Guard = _unguarded
         # Why each partition that should be here is not.
         self.offline: dict[TopicPartition, str] = {}
         # Partitions whose directory failed under them, and where that is: nowhere else.
@@ -261,7 +267,8 @@ class HostedPartitions:
             for number, state in topic.partitions.items():
                 self._want(TopicPartition(topic.name, number), state)
         for change in (*delta.partitions_added, *delta.partitions_changed):
-            self._change(change)
+            about = f"{change.topic}-{change.partition}"
+            self.guard("Partitions", about, partial(self._change, change))
         self._reconfigure(image, delta.configs_changed)
         if not was_behind:
             self.work_off()
@@ -334,8 +341,19 @@ class HostedPartitions:
     def _host_wanted(self, topic_partition: TopicPartition) -> list[Partition]:
         del self._to_host[topic_partition]
         assert self._image is not None
-        made = self._host(self._image, topic_partition)
-        return [] if made is None else [made]
+        made: list[Partition] = []
+        host = partial(self._host_into, made, self._image, topic_partition)
+        if not self.guard("Partitions", str(topic_partition), host):
+            self._partitions.pop(topic_partition, None)
+            self.offline[topic_partition] = "it could not be made; the broker's log tells why"
+        return made
+
+    def _host_into(
+        self, made: list[Partition], image: MetadataImage, topic_partition: TopicPartition
+    ) -> None:
+        partition = self._host(image, topic_partition)
+        if partition is not None:
+            made.append(partition)
 
     def _host(self, image: MetadataImage, topic_partition: TopicPartition) -> Partition | None:
         topic = image.topics[topic_partition.topic]
@@ -484,9 +502,13 @@ class HostedPartitions:
             return
         for topic_partition, partition in self._partitions.items():
             if everything or topic_partition.topic in topics:
-                topic = topic_partition.topic
-                partition.log.reconfigure(self._log_config(image, topic))
-                partition.configure(self._min_insync(image, topic))
+                settle = partial(self._settle, image, partition)
+                self.guard("Partitions", str(topic_partition), settle)
+
+    def _settle(self, image: MetadataImage, partition: Partition) -> None:
+        topic = partition.topic_partition.topic
+        partition.log.reconfigure(self._log_config(image, topic))
+        partition.configure(self._min_insync(image, topic))
 
     def _complain(self, image: MetadataImage, resource: ConfigResource) -> None:
         for name, text in image.config_of(resource).items():
@@ -520,3 +542,8 @@ class HostedPartitions:
 def _followed_by(partition: Partition) -> tuple[int, int] | None:
     """Leader and epoch that the partition follows; None of one that this broker leads."""
     return None if partition.is_leader else (partition.leader_id, partition.leader_epoch)
+
+
+def _unguarded(_part: str, _about: str, tell: Callable[[], None]) -> bool:
+    tell()
+    return True

@@ -67,6 +67,11 @@ def samples(broker: Broker) -> Iterator[MetricSample]:
             "Of the newest metadata record applied here.",
         ),
         ("last_applied_record_lag_ms", lag_ms(broker), "Age of that record."),
+        (
+            "metadata_apply_error_count",
+            broker.following.faults.count,
+            "Times that a part of this node failed over committed metadata.",
+        ),
     ):
         yield MetricSample(_BROKER + name, "gauge", text, value)
     if broker.config.cluster.is_controller:
@@ -214,9 +219,9 @@ def complaints(broker: Broker) -> list[str]:
     quorum = broker.quorum
     if quorum.halted is not None:
         return [f"metadata quorum: {quorum.halted}"]
+    found = broker.following.faults.complaints()
     if not broker.config.cluster.is_configured:
-        return []
-    found = []
+        return found
     if quorum.leader_id is None:
         found.append(f"metadata quorum: no leader is known in epoch {quorum.epoch}")
     elif (behind_ms := lag_ms(broker)) > _FAR_BEHIND_MS and _writes_noops(broker):

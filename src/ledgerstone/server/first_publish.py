@@ -26,6 +26,5 @@ def first_publish(broker: Broker) -> Iterator[None]:
         broker.following.replicating.start()
     # For the agents everything is new, not only what changed while logs were opened.
     delta = difference(MetadataImage(cluster_id=image.cluster_id), image)
-    for agent in broker.agents.all:
-        broker.act(agent.metadata_changed(delta))
+    broker.following.tell_agents(delta)
     broker.erasing_on_demand.load()

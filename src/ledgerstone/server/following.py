@@ -2,18 +2,24 @@
 
 Order matters: the image first, so that answers name the new leader; then logs and roles; then those
 who act on leadership; then those who act on topics and settings. Whatever fails, the rest follows:
-the metadata is committed by then.
+the metadata is committed by then. ACLs alone are not guarded: a node that may not know who has lost
+a right must not go on.
 """
 
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from ledgerstone.dataclasses import dataclass
+from ledgerstone.metadata.delta import Delta
 from ledgerstone.metadata.replay import Replayed
 from ledgerstone.metadata.topic_names import CONSUMER_OFFSETS, ERASURES, TRANSACTION_STATE
 from ledgerstone.replication.hosted_partitions import HostedPartitions
+from ledgerstone.replication.leadership import LeadershipChanged
 from ledgerstone.security.authorizer import Authorizer
+from ledgerstone.server.agent import Agent
 from ledgerstone.server.agents import Agents
+from ledgerstone.server.apply_faults import ApplyFaults
 from ledgerstone.server.cleaning.work import CleaningWork
 from ledgerstone.server.effects import Effect
 from ledgerstone.server.erasing.on_demand import FollowsJournal
@@ -58,6 +64,7 @@ class Following:
     erasing: FollowsJournal
     markers: PartitionMarkers
     agents: Agents
+    faults: ApplyFaults
     authorizer: Authorizer | None = None
     # Of a broker of a cluster: it fetches what others lead.
     replicating: "Replicating | None" = None
@@ -73,36 +80,53 @@ class Following:
         if self.authorizer is not None:
             # First: nothing that the same batch brings may be seen by those who lost their rights.
             self.authorizer.follow(removed=delta.acls_removed, added=delta.acls_added)
-        self.partitions.apply(delta, image)
+        self.faults.guard("Partitions", "metadata", partial(self.partitions.apply, delta, image))
         for topic in delta.topics_deleted:
             self.near_tombstones.forget(topic.name)
             self.counters.forget(topic.name)
             for number in topic.partitions:
                 turn.grew(TopicPartition(topic.name, number))
         self.leadership()
-        for agent in self.agents.all:
-            turn.act(agent.metadata_changed(delta))
+        self.tell_agents(delta)
+
+    def tell_agents(self, delta: Delta) -> None:
+        for agent in list(self.agents.all):
+            name = type(agent).__name__
+            self.faults.guard(name, "metadata", partial(self._tell, agent, delta))
+
+    def _tell(self, agent: Agent, delta: Delta) -> None:
+        self.turn.act(agent.metadata_changed(delta))
 
     def leadership(self) -> None:
         """Leaderships were gained or lost: parked requests are tried again, whose answer may be
         NOT_LEADER_OR_FOLLOWER now; coordinators and the journal of erasures load or resign. A new
         leader stops to fetch before that, and followers of a new leader begin."""
         followings = self.partitions.take_followings()
-        if followings and self.replicating is not None:
-            self.replicating.followings_changed(followings)
+        guard, replicating = self.faults.guard, self.replicating
+        if followings and replicating is not None:
+            tell = partial(replicating.followings_changed, followings)
+            guard("Replicating", "leaders", tell)
         events = self.partitions.take_events()
         for event in events:
-            self.turn.grew(event.topic_partition)
-            self.markers.partition_changed(event.topic_partition)
-            self.erasing.partition_moved(event.topic_partition)
-            if event.topic_partition.topic == CONSUMER_OFFSETS:
-                self.groups.leadership_changed(event)
-            elif event.topic_partition.topic == TRANSACTION_STATE:
-                self.transactions.leadership_changed(event)
-            elif event.topic_partition.topic == ERASURES:
-                self.erasing.leadership_changed(event)
+            topic_partition = event.topic_partition
+            about = str(topic_partition)
+            self.turn.grew(topic_partition)
+            guard("Markers", about, partial(self.markers.partition_changed, topic_partition))
+            guard("Erasing", about, partial(self.erasing.partition_moved, topic_partition))
+            guard("Coordinators", about, partial(self._coordinator_moved, event))
         if events:
-            self.load_coordinators()
+            guard("Coordinators", "loading", self._load_slice)
+
+    def _coordinator_moved(self, event: LeadershipChanged) -> None:
+        if event.topic_partition.topic == CONSUMER_OFFSETS:
+            self.groups.leadership_changed(event)
+        elif event.topic_partition.topic == TRANSACTION_STATE:
+            self.transactions.leadership_changed(event)
+        elif event.topic_partition.topic == ERASURES:
+            self.erasing.leadership_changed(event)
+
+    def _load_slice(self) -> None:
+        self.load_coordinators()
 
     def load_coordinators(self) -> bool:
         """One slice of what coordinators have to replay; True if there is more."""

@@ -18,6 +18,7 @@ from ledgerstone.replication.partition import Partition
 from ledgerstone.security.authorizer import Authorizer
 from ledgerstone.server.agents import Agents
 from ledgerstone.server.anatomy.book import AnatomyBook
+from ledgerstone.server.apply_faults import ApplyFaults
 from ledgerstone.server.cleaning.agent import Cleaning
 from ledgerstone.server.controller_link import ControllerLink
 from ledgerstone.server.directories.agent import Directories
@@ -128,8 +129,10 @@ class Machines(BrokerTurn):
             erasing=self.erasing_on_demand,
             markers=self.markers,
             agents=self.agents,
+            faults=ApplyFaults(self.clock),
             authorizer=self.authorizer,
         )
+        self.partitions.guard = self.following.faults.guard
         self.erasing_on_demand.on_made = self._erasing_made
         self._add_replica_agents()
         self.agents.add_quorum(self.quorum)
@@ -288,6 +291,7 @@ class Machines(BrokerTurn):
         assert not self._effects
         assert not self._grown
         assert not self._answered
+        assert not self.following.faults.count, self.following.faults.by_part
         self.image.check_invariants()
         self.partitions.check_invariants()
         self.groups.check_invariants()

@@ -20,6 +20,8 @@ class PartOfRequest(InnerRequest):
     """What is left of a request; `finish` adds what was taken away to the answer."""
 
     finish: Finish
+    # Nothing in it was allowed to its principal: it is passed on to be told what is wrong with it.
+    is_only_wrong: bool = False
 
     def wrapped(self, response: ApiMessage) -> ApiMessage:
         return self.finish(response)
@@ -31,6 +33,8 @@ def pass_part_on(
     message: ApiMessage,
     handler: Handler[Broker],
     finish: Finish,
+    *,
+    is_only_wrong: bool = False,
 ) -> Answer:
     """`finish` is given the handler's answer, now or later."""
     part = PartOfRequest(
@@ -43,6 +47,7 @@ def pass_part_on(
         request.received_ms,
         outer=request,
         finish=finish,
+        is_only_wrong=is_only_wrong,
     )
     try:
         answer = handler(broker, part, message)

@@ -128,7 +128,7 @@ class DamageNotes:
             for note in self.notes
             if not (note.is_open and (note.path, note.position) in places)
         ]
-        self.notes = [*self.notes, *added][-MAX_NOTES:]
+        self.notes = _bounded([*self.notes, *added])
         self.save()
         return added
 
@@ -146,9 +146,15 @@ class DamageNotes:
         told = self.open_notes(partition)
         for note in told:
             _LOG.warning("damage acknowledged partition=%s note=%s", partition or "-", note)
-        kept = [note for note in self.notes if note not in told]
         gaps = [note for note in told if note.outcome in (OFFLINE, READ_ONLY)]
         known = [replace(note, acknowledged_ms=now_ms) for note in gaps]
+        # Acknowledged once more: the place is the same.
+        places = {(note.path, note.position) for note in known}
+        kept = [
+            note
+            for note in self.notes
+            if note not in told and (note.path, note.position) not in places
+        ]
         self.notes = kept + known
         self.sizes.pop(partition, None)
         self.save()
@@ -179,3 +185,12 @@ class DamageNotes:
             if self.failure is None:
                 _LOG.error("damage notes not written file=%s reason=%s", self.path, error)
             self.failure = str(error)
+
+
+def _bounded(notes: list[Note]) -> list[Note]:
+    """At most MAX_NOTES, without the oldest; but what was acknowledged stays. An operator has
+    accepted it, and without the note the next start takes its partition offline again. There is
+    one for each place that somebody has acknowledged."""
+    surplus = max(len(notes) - MAX_NOTES, 0)
+    dropped = {id(note) for note in [each for each in notes if each.is_open][:surplus]}
+    return [note for note in notes if id(note) not in dropped]

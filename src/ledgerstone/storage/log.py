@@ -18,7 +18,9 @@ from typing import Final, NamedTuple, NoReturn
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import (
+    CorruptRecord,
     Damage,
+    InvalidRecord,
     InvariantViolation,
     LogStorageError,
     OffsetOutOfRange,
@@ -61,6 +63,7 @@ from ledgerstone.storage.sync_plan import DirectoryAt, Syncable, sync_all
 from ledgerstone.storage.verification import TxnTerms
 from ledgerstone.types import (
     INT32_MAX,
+    INT64_MAX,
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
     Buffer,
@@ -230,6 +233,11 @@ class PartitionLog:
                 f"{len(batch.data)} bytes do not fit segment.bytes={config.segment_bytes}"
             )
         base_offset = self.log_end_offset
+        if base_offset + header.last_offset_delta >= INT64_MAX:
+            raise InvalidRecord(
+                f"{self.topic_partition} ends at offset {base_offset}: no offsets are left for "
+                f"{header.last_offset_delta + 1} records"
+            )
         stamp_offset_and_epoch(batch.data, 0, base_offset=base_offset, leader_epoch=leader_epoch)
         header = placed(header, base_offset=base_offset, leader_epoch=leader_epoch)
         self._append_one(batch.data, header, now_ms, marker)
@@ -281,6 +289,11 @@ class PartitionLog:
                     f"lies below the expected offset {expected}"
                 )
             expected = header.next_offset
+        if expected > INT64_MAX:
+            raise CorruptRecord(
+                f"replicated batches of {self.topic_partition} end at {expected}, beyond the last "
+                "offset that there is"
+            )
         highest, now_ms = max(header.max_timestamp for _, header in batches), self.clock.now_ms()
         first, last = batches[0][1], batches[-1][1]
         if last.last_offset - first.base_offset <= INT32_MAX:

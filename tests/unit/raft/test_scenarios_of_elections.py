@@ -5,7 +5,7 @@ import pytest
 from ledgerstone.errors import NotLeaderOrFollower
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.raft.events import Resign
-from ledgerstone.raft.hard_state import HardState
+from ledgerstone.raft.hard_state import HardState, decode_hard_state, encode_hard_state
 from ledgerstone.raft.leader import Leader
 from ledgerstone.raft.messages import (
     BeginEpoch,
@@ -17,6 +17,7 @@ from ledgerstone.raft.messages import (
 )
 from ledgerstone.raft.replica import OffsetAndEpoch, ReplicaKey
 from ledgerstone.raft.roles import Candidate, Follower, Prospective, Resigned, Unattached
+from ledgerstone.types import INT32_MAX
 from tests.kit.quorum import CLUSTER, Desk, batch, key_of, listeners_of
 
 
@@ -394,3 +395,27 @@ def test_a_vote_is_not_granted_again_for_a_log_that_power_loss_has_cut() -> None
 
     assert desk.leader_id == 1
     assert desk[2].records[:2] == [(0, 1), (1, 1)]
+
+
+@pytest.mark.parametrize("voters", [1, 3])
+@pytest.mark.parametrize("told", [INT32_MAX - 1, INT32_MAX])
+def test_no_replica_goes_beyond_the_last_epoch_that_it_could_store(voters: int, told: int) -> None:
+    desk = Desk(voters)
+    desk.start(*range(voters))
+    desk.wait_for_leader()
+
+    for node_id in range(voters):
+        vote(desk, by=7, to=node_id, epoch=told)
+        desk.run(10_000)
+    for node_id in range(voters):
+        desk.resign(node_id)
+    desk.run(30_000)
+    desk.kill(*range(voters))
+    desk.start(*range(voters))
+    desk.run(30_000)
+
+    for node_id in range(voters):
+        state = desk[node_id].stored
+        line = encode_hard_state(state, kraft_version=1, voter_ids=())
+        assert decode_hard_state(line) == state
+        assert state.epoch == desk[node_id].raft.epoch == INT32_MAX

@@ -135,3 +135,38 @@ def test_line_that_was_changed_before_a_sync_stays_as_evidence(
     assert again.link.seq == 4
     with pytest.raises(BrokenChain):
         story.numbers()
+
+
+def test_lines_whose_sync_failed_are_written_again_before_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(audit_file, "ROLL_BYTES", 1 << 20)
+    story = _Story()
+    path, lines = _unsynced(story, 3)
+    # Of a process before this one.
+    file = story.open()
+    file.append(AuditEvent("k", "denied", {}, {"number": 3}), sync=False)
+    story.fs.fail_matching("fsync", path, errno.EIO, lose_dirty=True)
+
+    with pytest.raises(OSError, match="Input/output"):
+        file.append(AuditEvent("k", "asked", {}, {"is": "refused"}), sync=True)
+    file.append(AuditEvent("k", "asked", {}, {"is": "taken"}), sync=True)
+    story.fs.power_loss("all")
+
+    # No gap is noted by this start.
+    assert story.open().link == file.link
+    assert story.numbers() == list(range(1, len(lines) + 3))
+
+
+def test_lines_that_nobody_syncs_are_synced_before_memory_fills_with_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(audit_file, "_UNSYNCED_BYTES", 500)
+    story = _Story()
+    file = story.open()
+    file.append(AuditEvent("k", "asked", {}, {}), sync=True)
+
+    for number in range(6):
+        file.append(AuditEvent("k", "denied", {}, {"number": number}), sync=False)
+
+    assert 1 < file.synced_seq < file.link.seq

@@ -13,10 +13,28 @@ from ledgerstone.protocol.messages.create_acls import (
     CreateAclsRequest,
     CreateAclsResponse,
 )
+from ledgerstone.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
 from ledgerstone.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsRequestTopic,
     CreateTopicsResponse,
+)
+from ledgerstone.protocol.messages.delete_groups import (
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+from ledgerstone.protocol.messages.delete_records import (
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+)
+from ledgerstone.protocol.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicsTopic,
 )
 from ledgerstone.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsConfig,
@@ -167,14 +185,12 @@ def test_full_disk_refuses_the_change_and_lets_data_go_on(machine: InProcess) ->
 
 
 def test_names_that_are_no_ascii_leave_a_chain_that_can_be_read(machine: InProcess) -> None:
-    stranger = _login(machine, "stranger")
+    admin = _login(machine)
     names = [f"{number}-{'😀' * 300}" for number in range(50)]
-    # Of no type that there is, so nobody's right is asked for.
+    # Of no type that there is.
     resources = [IncrementalAlterConfigsResource(99, name, []) for name in names]
 
-    stranger.ask(
-        IncrementalAlterConfigsRequest(resources=resources), IncrementalAlterConfigsResponse
-    )
+    admin.ask(IncrementalAlterConfigsRequest(resources=resources), IncrementalAlterConfigsResponse)
     machine.lose_power("none")
 
     kinds = [each["kind"] for each in _log(machine)]
@@ -195,6 +211,72 @@ def test_storm_of_denials_is_bounded_and_counted(machine: InProcess) -> None:
     assert denials[0]["op"] == "DESCRIBE"
     assert denials[0]["resource"] == "TOPIC:secret"
     assert denials[0]["who"]["principal"] == "User:stranger"
+
+
+def _repeated(name: str) -> list[CreateTopicsRequestTopic]:
+    return [CreateTopicsRequestTopic(name, 1, 1), CreateTopicsRequestTopic(name, 1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("request_", "answer_of", "kind"),
+    [
+        (CreateTopicsRequest(topics=_repeated("tea")), CreateTopicsResponse, "topic.create"),
+        (CreateTopicsRequest(topics=[]), CreateTopicsResponse, "topic.create"),
+        (
+            DeleteTopicsRequest(topics=[DeleteTopicsTopic(None)], timeout_ms=1),
+            DeleteTopicsResponse,
+            "topic.delete",
+        ),
+        (
+            CreatePartitionsRequest(topics=[CreatePartitionsTopic("tea", 2, None)] * 2),
+            CreatePartitionsResponse,
+            "topic.grow",
+        ),
+        (
+            IncrementalAlterConfigsRequest(
+                resources=[IncrementalAlterConfigsResource(99, "tea", [])]
+            ),
+            IncrementalAlterConfigsResponse,
+            "config.alter",
+        ),
+        (
+            IncrementalAlterConfigsRequest(resources=[]),
+            IncrementalAlterConfigsResponse,
+            "config.alter",
+        ),
+        (DeleteRecordsRequest(topics=[], timeout_ms=1), DeleteRecordsResponse, "records.delete"),
+        (DeleteGroupsRequest(groups_names=[]), DeleteGroupsResponse, "group.delete"),
+    ],
+)
+def test_requests_that_are_only_wrong_are_counted_as_denials_are(
+    machine: InProcess, request_: Any, answer_of: Any, kind: str
+) -> None:
+    stranger = _login(machine, "stranger")
+    synced = machine.fs.operation_count
+
+    for _ in range(300):
+        stranger.ask(request_, answer_of)
+    machine.advance(1_500)
+
+    _, *lines = _log(machine)
+    assert len(lines) <= 12
+    assert {each["kind"] for each in lines} == {"authz.deny"}
+    assert sum(each["times"] for each in lines) == 300
+    assert lines[0]["resource"] == kind
+    assert lines[0]["who"]["principal"] == "User:stranger"
+    assert machine.fs.operation_count - synced < 50
+
+
+def test_wrong_request_of_somebody_with_a_right_is_written_like_any_change(
+    machine: InProcess,
+) -> None:
+    admin = _login(machine)
+
+    admin.ask(CreateTopicsRequest(topics=_repeated("tea")), CreateTopicsResponse)
+
+    _, asked, refused = _log(machine)
+    assert (asked["kind"], asked["outcome"]) == ("topic.create", "asked")
+    assert refused["outcome"] == "refused"
 
 
 def test_lists_that_leave_something_out_deny_nothing(machine: InProcess) -> None:

@@ -23,7 +23,7 @@ from ledgerstone.protocol.messages.produce import ProduceResponse
 from ledgerstone.records.control import end_txn_marker
 from ledgerstone.records.validation import Origin
 from ledgerstone.server.handlers import fetch_reading
-from ledgerstone.storage.log_reader import ReadResult
+from ledgerstone.storage.log_reader import ReadResult, read
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
 from tests.kit.logs import batch
@@ -135,7 +135,6 @@ def test_wait_for_min_bytes_reads_only_partitions_that_grew(
     reader, reads = machine.connect(), list[Any]()
     request = fetch(offsets, topic=wide, max_wait_ms=500, min_bytes=10 * len(one))
     reader.send(request, BY_NAME)
-    read = fetch_reading.read
 
     def counted(*given: Any, **named: Any) -> ReadResult:
         reads.append(given)

@@ -19,6 +19,7 @@ from ledgerstone.records.batch import Codec, TimestampType
 from ledgerstone.records.builder import build_batch
 from ledgerstone.sim.filesystem import SimFilesystem
 from ledgerstone.storage.log_config import LogConfig
+from ledgerstone.types import INT64_MAX
 from tests.kit.logs import T0, World, all_records, batch, offsets
 from tests.kit.scenario import (
     ONE,
@@ -319,3 +320,32 @@ def test_log_takes_no_writes_after_a_roll_whose_sync_failed() -> None:
         log.roll()
 
     assert log.failure is not None
+
+
+# -- where offsets end ----------------------------------------------------------------------------
+
+
+def test_batch_for_which_no_offsets_are_left_is_refused_and_the_log_goes_on() -> None:
+    world = World()
+    log = world.open()
+    log.append_as_follower(stored(INT64_MAX - 2, "a"))
+
+    with pytest.raises(InvalidRecord, match="no offsets are left for 2 records"):
+        append(log, ("b", "1"), ("c", "2"))
+    last = append(log, ("d", "3"))
+    with pytest.raises(InvalidRecord, match="no offsets are left"):
+        append(log, ("e", "4"))
+
+    assert last.last_offset == INT64_MAX - 1
+    assert log.failure is None
+    log.check_invariants()
+    assert world.open().log_end_offset == log.log_end_offset == INT64_MAX
+
+
+def test_follower_takes_no_record_with_the_last_offset_that_there_is() -> None:
+    log = World().open()
+
+    with pytest.raises(CorruptRecord, match="beyond the last offset"):
+        log.append_as_follower(stored(INT64_MAX, "a"))
+
+    assert (log.log_end_offset, log.failure) == (0, None)

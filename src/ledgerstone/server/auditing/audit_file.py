@@ -30,6 +30,8 @@ ROLL_BYTES: Final = 64 << 20
 DAY_MS: Final = 86_400_000
 LOCK_FILE: Final = ".lock"
 _READ_BYTES: Final = 1 << 20
+# Kept in memory until they are synced.
+_UNSYNCED_BYTES: Final = 1 << 20
 # Lines that are synced, and so everything before them; beside those that ask for something.
 _SYNCED: Final = (SEAL, RETIRED, "audit.gap", "start", "stop")
 
@@ -103,6 +105,11 @@ class AuditFile:
         # Lines since the last seal.
         self.unsealed = 0
         self._before = (0, ChainEnd(), 0)
+        # What was written since the last sync, and where it begins. A sync that fails may drop it
+        # from the page cache, and the next one succeeds without it.
+        self._unsynced = bytearray()
+        self._unsynced_at = 0
+        self._sync_has_failed = False
         self._lock = lock
         self._open()
 
@@ -135,6 +142,8 @@ class AuditFile:
         if self._file is None:
             self._begin(link.seq)
         assert self._file is not None
+        if len(self._unsynced) >= _UNSYNCED_BYTES:
+            self.sync()
         self._before = (self._position, self.link, self.unsealed)
         try:
             self._file.pwrite(line, self._position)
@@ -142,20 +151,34 @@ class AuditFile:
             self._cut_away(self._before)
             raise
         self._position += len(line)
+        self._unsynced += line
         self.link = link
         self.unsealed = 0 if event.kind == SEAL else self.unsealed + 1
 
     def sync(self) -> None:
         """Crash here: what was not synced yet is whole, or in parts and cut away at the start."""
         if self._file is not None and self.synced_seq < self.link.seq:
-            self._file.fsync()
+            if self._sync_has_failed:
+                self._file.pwrite(self._unsynced, self._unsynced_at)
+            try:
+                self._file.fsync()
+            except OSError:
+                self._sync_has_failed = True
+                raise
             self.synced_seq = self.link.seq
+            self._all_synced()
+
+    def _all_synced(self) -> None:
+        self._unsynced.clear()
+        self._unsynced_at = self._position
+        self._sync_has_failed = False
 
     def _cut_away(self, before: tuple[int, ChainEnd, int]) -> None:
         """What was written of a line that failed. Where that fails, too, the next line is written
         over it."""
         assert self._file is not None
         self._position, self.link, self.unsealed = before
+        del self._unsynced[self._position - self._unsynced_at :]
         try:
             self._file.truncate(self._position)
         except OSError:
@@ -191,6 +214,7 @@ class AuditFile:
         file = self.fs.create_private(path)
         self.fs.fsync_dir(self.directory)
         self._file, self._position = file, 0
+        self._all_synced()
         self._day = self._clock.now_ms() // DAY_MS
 
     def retire(self, before_ms: int, *, up_to_seq: int) -> int:
@@ -221,10 +245,12 @@ class AuditFile:
             lost += size - tail.end
             if tail.end < size:
                 file.truncate(tail.end)
-                file.fsync()
+            # The process before this one may have died before it synced what was read here.
+            file.fsync()
             if tail.link is not None or path == files[0]:
                 self._file, self._position, self.link = file, tail.end, tail.link or ChainEnd()
                 self._day, self.unsealed = tail.day, tail.unsealed
+                self._all_synced()
                 break
             # Nothing in it survived, and its name is of a line that another file will have.
             file.close()

@@ -51,6 +51,8 @@ class Auditor:
         self._faults = LogThrottle()
         # Lines that could not be written, since the start.
         self.failures = 0
+        # API keys of changes that are written down before they are made.
+        self.audited: frozenset[int] = frozenset()
 
     @property
     def file(self) -> AuditFile:
@@ -112,6 +114,14 @@ class Auditor:
         resource = f"{resource_type.name}:{name}"
         api = APIS[request.api_key].name
         denial = Denial(str(session.principal), session.host, api, operation.name, resource)
+        self._deny(_AUTHZ, denial)
+
+    def only_wrong(self, request: Request, kind: str) -> None:
+        """Somebody without a right asks for a change that is wrong in itself, such as a topic that
+        it names twice: it was not denied, and cannot be made."""
+        session = request.session
+        api = APIS[request.api_key].name
+        denial = Denial(str(session.principal), session.host, api, "NONE", kind)
         self._deny(_AUTHZ, denial)
 
     def denied_http(

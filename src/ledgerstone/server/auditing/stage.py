@@ -16,7 +16,7 @@ from ledgerstone.security.acl import Acl
 from ledgerstone.server.auditing.auditor import Auditor
 from ledgerstone.server.authorising.table import DECIDED_BY_CONTROLLER
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.part_of_request import pass_part_on
+from ledgerstone.server.part_of_request import PartOfRequest, pass_part_on
 from ledgerstone.server.request import Answer, Disconnect, Request
 from ledgerstone.server.stages import Handler, Stage
 from ledgerstone.uuid_text import uuid_to_text
@@ -143,6 +143,8 @@ AUDITED: Final[Mapping[int, Audited]] = {
 
 
 def audited(auditor: Auditor) -> Stage[Broker]:
+    auditor.audited = frozenset(AUDITED)
+
     def stage(api_key: int, handler: Handler[Broker]) -> Handler[Broker]:
         rule = AUDITED.get(api_key)
         if rule is None:
@@ -155,6 +157,9 @@ def audited(auditor: Auditor) -> Stage[Broker]:
             if is_elsewhere or getattr(message, "validate_only", False):
                 return handler(broker, request, message)
             if is_by_hand and _is_broker(broker, request):
+                return handler(broker, request, message)
+            if isinstance(request, PartOfRequest) and request.is_only_wrong:
+                auditor.only_wrong(request, kind)
                 return handler(broker, request, message)
             try:
                 auditor.asked(request, kind, what(message), names_people=names_people)

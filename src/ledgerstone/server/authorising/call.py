@@ -28,6 +28,8 @@ class GuardedCall:
     message: Any
     rights: Rights
     handler: Handler[Broker]
+    # Any of the rights that were asked for.
+    has_right: bool = False
 
     @property
     def version(self) -> int:
@@ -36,6 +38,7 @@ class GuardedCall:
     def may(self, operation: AclOperation, resource_type: AclResourceType, name: str) -> bool:
         """For what was asked for. A no is written down where there is an audit log."""
         if self.rights.may(operation, resource_type, name):
+            self.has_right = True
             return True
         if self.broker.auditor is not None:
             self.broker.auditor.denied(self.request, operation, resource_type, name)
@@ -43,16 +46,20 @@ class GuardedCall:
 
     def sees(self, operation: AclOperation, resource_type: AclResourceType, name: str) -> bool:
         """For what is only left out, or may be allowed by another right."""
-        return self.rights.may(operation, resource_type, name)
+        if self.rights.may(operation, resource_type, name):
+            self.has_right = True
+            return True
+        return False
 
     def may_on_cluster(self, operation: AclOperation) -> bool:
         return self.may(operation, AclResourceType.CLUSTER, CLUSTER_NAME)
 
     def may_on_topic(self, operation: AclOperation, name: str) -> bool:
         # Asked again for a no, which has to be written down.
-        return self.rights.may_on_topic(operation, name) or self.may(
-            operation, AclResourceType.TOPIC, name
-        )
+        if self.rights.may_on_topic(operation, name):
+            self.has_right = True
+            return True
+        return self.may(operation, AclResourceType.TOPIC, name)
 
     def may_on_group(self, operation: AclOperation, name: str) -> bool:
         return self.may(operation, AclResourceType.GROUP, name)
@@ -79,9 +86,28 @@ class GuardedCall:
     def pass_on(self, message: ApiMessage | None = None, finish: Finish | None = None) -> Answer:
         """The handler's answer. `finish` is given it, now or later, and makes the whole of it."""
         asked = self.message if message is None else message
+        if self._is_only_wrong:
+            # The handler refuses what no right was asked for. Whoever has none may do so without
+            # end, and must not fill the audit log with changes that he asks for.
+            whole = _as_it_is if finish is None else finish
+            return pass_part_on(
+                self.broker, self.request, asked, self.handler, whole, is_only_wrong=True
+            )
         if finish is None:
             return self.handler(self.broker, self.request, asked)
         return pass_part_on(self.broker, self.request, asked, self.handler, finish)
+
+    @property
+    def _is_only_wrong(self) -> bool:
+        """A change of which nothing was allowed. No matter where nothing is written down."""
+        auditor = self.broker.auditor
+        if auditor is None or self.has_right or self.rights.is_super:
+            return False
+        return self.request.api_key in auditor.audited
+
+
+def _as_it_is(response: ApiMessage) -> ApiMessage:
+    return response
 
 
 Rule = Callable[[GuardedCall], Answer]

@@ -39,14 +39,15 @@ class SimCalls:
 
     def _send(self, request: ApiMessage, leave: Callable[[], None]) -> None:
         """Requests of brokers about themselves are one at a time, in order. Others may be held up
-        on their way, or arrive once more by a connection that was given up."""
+        on their way, or arrive once more by a connection that was given up; so may heartbeats,
+        whose process may have died, and registered anew, by then."""
         world, late_percent = self._stage.world, self._stage.config.late_percent
         is_late = not self._stage.is_healed and self._dice.chance(late_percent)
-        if not is_late or isinstance(request, BrokerHeartbeatRequest | BrokerRegistrationRequest):
+        if not is_late or isinstance(request, BrokerRegistrationRequest):
             leave()
             return
         delay_ms = self._dice.pick(_LATE_MS)
-        if self._dice.chance(50):
+        if isinstance(request, BrokerHeartbeatRequest) or self._dice.chance(50):
             leave()
         world.mark("a request for the controller came late")
         world.after(delay_ms, f"late {request.name}", leave)

@@ -103,6 +103,9 @@ class ReplicaChecks:
     def _look(self, node: ClusterNode) -> None:
         broker = node.broker
         assert broker is not None
+        if broker.following.faults.count:
+            # The broker goes on over it. Here, it is a bug that was found.
+            raise Violation("MetadataApplies", f"{node.name}: {broker.following.faults.by_part}")
         offset = broker.quorum.committed_offset
         if offset > self._image_offset:
             self._read_metadata(node, broker.quorum.high_watermark)
