@@ -232,7 +232,13 @@ class HostedPartitions:
         unknown = [(each, tp) for each in self._log_dirs.online for tp in each.unknown]
         for log_dir, topic_partition in unknown:
             topic_id = log_dir.topic_id_of(topic_partition)
-            if topic_id is not None and topic_id not in topic_ids:
+            if topic_id is None or topic_id in topic_ids:
+                continue
+            if topic_partition in log_dir.refused:
+                # The topic of its name has another id: the file that says so may be damaged. It
+                # stays where it is, and offline; the others serve.
+                log_dir.unknown.remove(topic_partition)
+            else:
                 directory = f"{log_dir.path}/{topic_partition}"
                 raise StorageError(
                     f"{directory} belongs to topic id {uuid_to_text(topic_id)}, of which the "

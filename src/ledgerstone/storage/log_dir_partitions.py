@@ -91,8 +91,8 @@ class LogDirPartitions(CheckpointedLogs):
         """Opens every partition found, one by one, so that a shell can show progress.
 
         Partitions that cannot be opened end up in `refused`. With `topic_id_for`, those of no known
-        topic end up in `unknown` and stay closed; so do those of an earlier topic of a known name,
-        which was deleted and created again while nobody looked."""
+        topic end up in `unknown` and stay closed. Those that have another id than the topic of
+        their name are in both."""
         for name, found in _partition_dirs(self.fs, self.path):
             topic_partition = found.topic_partition
             if found.state is DirState.DELETE:
@@ -112,7 +112,8 @@ class LogDirPartitions(CheckpointedLogs):
                     if topic_id is not None:
                         settle_topic_id(self.fs, join(self.path, name), topic_partition, topic_id)
                     log = self._open(topic_partition, config_for(topic_partition))
-                except InconsistentTopicId:
+                except InconsistentTopicId as error:
+                    self._refuse(topic_partition, error)
                     self.unknown.append(topic_partition)
                     continue
                 except NOT_OPENED as error:

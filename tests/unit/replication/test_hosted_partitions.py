@@ -301,16 +301,18 @@ def test_topic_that_was_deleted_and_made_again_while_the_broker_was_down_starts_
     assert [name for name in names if name.startswith(TP.topic) and name.endswith("-stray")]
 
 
-def test_directory_of_a_known_name_whose_id_nobody_ever_had_stops_the_start(node: Node) -> None:
+def test_directory_of_a_known_name_whose_id_nobody_ever_had_stays_offline(node: Node) -> None:
     node.follow(*a_topic())
     node.fs.kill()
     node.log_dir = open_log_dir(node.fs, node.clock, SeededDice(1), "/data", node_id=1)
     image, _ = apply(MetadataImage(cluster_id="c"), a_topic(topic_id=OTHER_ID))
     hosted = HostedPartitions(node.log_dir, 1, {})
 
-    with pytest.raises(StorageError, match="has never heard"):
-        hosted.load(image, topic_ids={OTHER_ID})
+    hosted.load(image, topic_ids={OTHER_ID})
+
+    assert TP in hosted.offline
     assert TP in node.log_dir.live_partitions()
+    assert node.log_dir.topic_id_of(TP) == TOPIC_ID
 
 
 def test_name_of_a_topic_deleted_while_it_was_damaged_is_free_again(node: Node) -> None:
