@@ -1,5 +1,6 @@
 """Which erasures a snapshot has neither read nor heard of, from what a broker tells."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,8 +10,9 @@ from ledgerstone.client.cluster import Endpoint
 from ledgerstone.client.http_api import ApiAddress
 from ledgerstone.client.security import ClientSecurity
 from ledgerstone.pipeline.errors import PipelineError
-from ledgerstone.pipeline.state import erasures
+from ledgerstone.pipeline.state import erasures, jobs
 from ledgerstone.pipeline.state.erasures import ErasureTombstone, erasures_of, untold_to
+from ledgerstone.records.builder import build_batch
 
 # Connects when it is first used, which nobody does here.
 CLIENT = Client([Endpoint("127.0.0.1", 1)])
@@ -108,3 +110,19 @@ def test_a_cluster_without_an_api_has_no_erasures(monkeypatch: pytest.MonkeyPatc
 def test_answer_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, answer: Any) -> None:
     with pytest.raises(PipelineError, match="invalid erasures of t"):
         told_by(monkeypatch, answer)
+
+
+def test_tombstone_that_names_no_erasure_is_none_of_an_erasure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was taken for the one that stands for all that nobody told of."""
+    named = [(jobs.ERASURE_HEADER, each) for each in (b"ER-1", None, b"")]
+    batch = build_batch([(1, b"k%d" % n, None, (each,)) for n, each in enumerate(named)])
+    job = jobs.PartitionJob(
+        bootstrap="", topic="t", partition=0, isolation="read_uncommitted", older=None,
+        start_offset=0, end_offset=0, log_start_offset=0, log_end_offset=3, out="",
+    )  # fmt: skip
+    fetched = SimpleNamespace(records=batch, aborted=())
+    monkeypatch.setattr(jobs, "_read", lambda client, job, start, end: [fetched])
+
+    assert jobs._told_erasures(CLIENT, job) == [(b"k0", 0, b"ER-1")]

@@ -191,9 +191,10 @@ def _told_erasures(client: Client, job: PartitionJob) -> list[ToldErasure]:
             some = taken(columns, np.flatnonzero(after & (columns.header_count > 0)))
             for row in to_arrow(some, ("key", "offset", "headers")).to_pylist():
                 told += [
-                    ToldErasure(row["key"], row["offset"], each["value"] or b"")
+                    ToldErasure(row["key"], row["offset"], each["value"])
                     for each in row["headers"] or ()
-                    if each["key"] == ERASURE_HEADER
+                    # Without an id it is nobody's, and an empty one stands for those untold.
+                    if each["key"] == ERASURE_HEADER and each["value"]
                 ]
     return told
 
