@@ -94,9 +94,11 @@ def _delete_prefix(log: PartitionLog, count: int, reason: Breach) -> Deletion:
     if count == len(log.segments):
         try:
             log.roll()
-        except LogStorageError:
+        except LogStorageError as error:
             if log.failure is not None or count == 1:
                 raise
+            if log.on_disk_error is not None:
+                log.on_disk_error(error)
             # A full disk has no room for a new segment. The sealed ones make some.
             doomed.pop()
     survivor = log.segments.after(doomed[-1].base_offset)
