@@ -233,7 +233,13 @@ class FetchSessions:
             raise FetchSessionIdNotFound(f"no room for more in fetch session {session.session_id}")
         for wish in wishes:
             known = session.wishes.get(wish.key)
-            if known is not None:
+            # Who asks in another epoch, or goes back, may not have taken what it was told: a
+            # follower drops answers to what it no longer asks.
+            if (
+                known is not None
+                and known.current_leader_epoch == wish.current_leader_epoch
+                and known.fetch_offset <= wish.fetch_offset
+            ):
                 wish.told_high_watermark = known.told_high_watermark
                 wish.told_log_start_offset = known.told_log_start_offset
                 wish.told_word = known.told_word

@@ -223,3 +223,21 @@ def test_bytes_of_sessions_are_those_of_what_they_name() -> None:
     assert (desk.sessions.held_bytes, len(desk.sessions)) == (0, 0)
     desk.resolve(desk.open(A), -1)
     assert desk.sessions.held_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("offset", "leader_epoch", "named"),
+    [(5, 0, []), (6, 0, []), (5, 1, [A]), (4, 0, [A])],
+    ids=["the same", "further on", "in another epoch", "goes back"],
+)
+def test_who_may_not_have_taken_what_it_was_told_is_told_again(
+    offset: int, leader_epoch: int, named: list[PartitionKey]
+) -> None:
+    """A follower drops an answer to what it no longer asks; its high watermark stayed at 0."""
+    desk = Desk()
+    first = desk.resolve(0, 0, FetchWish(A, 5, 1_000, 0, 0))
+    first.answer([told(A, end=15)])
+
+    again = desk.resolve(first.session_id, 1, FetchWish(A, offset, 1_000, leader_epoch, 0))
+
+    assert again.answer([told(A, end=15)]) == named
