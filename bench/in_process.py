@@ -38,6 +38,9 @@ class InProcessBroker:
     def close(self) -> None:
         self._broker.log_dir.close()
 
+    def tick(self) -> None:
+        self._broker.tick()
+
     def ask(self, frame: bytes) -> Answered:
         """The request is answered in its own turn."""
         broker, data = self._broker, memoryview(bytearray(frame))

@@ -41,6 +41,7 @@ _ID: Final = "bench"
 # Length, correlation id, no tags, throttle time; then what is asked for.
 _NEW_PRODUCER: Final = struct.Struct(">iibi hqh")
 _WARM_UP: Final = 200
+_MOST_TRIES: Final = 100
 
 
 class _Producer:
@@ -52,10 +53,15 @@ class _Producer:
         ]
         broker.ask(frame_of(CreateTopicsRequest(topics=topics), 7))
         find = FindCoordinatorRequest(key_type=1, coordinator_keys=[_ID])
-        broker.ask(frame_of(find, 4))
         init = InitProducerIdRequest(transactional_id=_ID, transaction_timeout_ms=60_000)
-        answer = broker.ask(frame_of(init, 4))
-        *_, code, self._id, self._epoch = _NEW_PRODUCER.unpack_from(answer.body)
+        for _ in range(_MOST_TRIES):
+            # The coordinator makes its partitions, and loads them, a few in each turn.
+            broker.ask(frame_of(find, 4))
+            answer = broker.ask(frame_of(init, 4))
+            *_, code, self._id, self._epoch = _NEW_PRODUCER.unpack_from(answer.body)
+            if code == 0:
+                break
+            broker.tick()
         assert code == 0, f"InitProducerId: error {code}"
         self._sequence = 0
 
