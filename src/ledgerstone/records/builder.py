@@ -1,4 +1,4 @@
-"""Builds batches from records: for our coordinators, for rebuilds, and for tests.
+"""Builds batches from records: for clients, for the metadata log, for rebuilds, and for tests.
 
 Grade P. Uncompressed output is the same byte for byte as Kafka's (golden vectors in the tests);
 compressed output decodes to the same records. What a rebuild must keep is in README.md.

@@ -6,7 +6,7 @@ what was computed a moment ago, and no record is looked at.
 
 from collections.abc import Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ledgerstone.records.batch import (
     HEADER_SIZE,
@@ -26,6 +26,21 @@ from ledgerstone.types import (
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     NO_TIMESTAMP,
+)
+
+# Of one record with a key and a value.
+_PLAIN: Final = RecordsFacts(
+    status=RecordFault.NONE,
+    fault_index=-1,
+    fault_position=-1,
+    max_timestamp_delta=0,
+    max_timestamp_index=0,
+    min_timestamp_delta=0,
+    null_key_count=0,
+    first_null_key_index=-1,
+    sequential=True,
+    tombstone_count=0,
+    last_offset_delta=0,
 )
 
 
@@ -88,8 +103,7 @@ def own_marker(
     )
     control_type = ControlType.COMMIT if commit else ControlType.ABORT
     marker = ControlRecord(control_type, 0, coordinator_epoch)
-    facts = _facts_of_one(is_keyless=False, is_tombstone=False)
-    return OwnBatch(batch, read_header(batch), facts, marker)
+    return OwnBatch(batch, read_header(batch), _PLAIN, marker)
 
 
 def _facts_of(records: Sequence[RecordParts], times: Sequence[int]) -> RecordsFacts:
@@ -99,16 +113,12 @@ def _facts_of(records: Sequence[RecordParts], times: Sequence[int]) -> RecordsFa
         return _facts_of_one(is_keyless=key is None, is_tombstone=value is None)
     latest = max(times)
     keyless = [index for index, each in enumerate(records) if each[1] is None]
-    return RecordsFacts(
-        status=RecordFault.NONE,
-        fault_index=-1,
-        fault_position=-1,
+    return _PLAIN._replace(
         max_timestamp_delta=latest - times[0],
         max_timestamp_index=times.index(latest),
         min_timestamp_delta=min(times) - times[0],
         null_key_count=len(keyless),
         first_null_key_index=keyless[0] if keyless else -1,
-        sequential=True,
         tombstone_count=sum(each[2] is None for each in records),
         last_offset_delta=len(records) - 1,
     )
@@ -117,16 +127,8 @@ def _facts_of(records: Sequence[RecordParts], times: Sequence[int]) -> RecordsFa
 @cache
 def _facts_of_one(*, is_keyless: bool, is_tombstone: bool) -> RecordsFacts:
     """Nearly every decision is one record."""
-    return RecordsFacts(
-        status=RecordFault.NONE,
-        fault_index=-1,
-        fault_position=-1,
-        max_timestamp_delta=0,
-        max_timestamp_index=0,
-        min_timestamp_delta=0,
+    return _PLAIN._replace(
         null_key_count=int(is_keyless),
         first_null_key_index=0 if is_keyless else -1,
-        sequential=True,
         tombstone_count=int(is_tombstone),
-        last_offset_delta=0,
     )

@@ -6,7 +6,7 @@ returns. A test scripts an answer with `once`, or takes a node away with `down`.
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ledgerstone.client.blocking import Client
@@ -16,6 +16,12 @@ from ledgerstone.protocol.api import OFFERED, advertised
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ledgerstone.protocol.messages.describe_configs import (
+    DescribeConfigsConfig,
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
 from ledgerstone.protocol.messages.fetch import (
     FetchAbortedTransaction,
     FetchPartition,
@@ -126,6 +132,12 @@ class FakeCluster:
     def topic(self, name: str, leaders: Iterable[int]) -> None:
         for number, leader_id in enumerate(leaders):
             self.logs[TopicPartition(name, number)] = FakeLog(leader_id)
+
+    def describes_once(self, settings: Mapping[str, str]) -> None:
+        """Of whatever the next DescribeConfigs asks for."""
+        configs = [DescribeConfigsConfig(name=name, value=text) for name, text in settings.items()]
+        answer = DescribeConfigsResponse(results=[DescribeConfigsResult(configs=configs)])
+        self.once(DescribeConfigsRequest, answer)
 
     def once(self, request_class: type[ApiMessage], *answers: Answer | Script) -> None:
         """The next requests of this class get these answers; an exception breaks the line."""

@@ -11,12 +11,6 @@ from ledgerstone.pipeline import missed_deletes
 from ledgerstone.pipeline.definition import Source
 from ledgerstone.pipeline.definition_files import define
 from ledgerstone.pipeline.missed_deletes import MissedDeletesCheck
-from ledgerstone.protocol.messages.describe_configs import (
-    DescribeConfigsConfig,
-    DescribeConfigsRequest,
-    DescribeConfigsResponse,
-    DescribeConfigsResult,
-)
 from ledgerstone.types import TopicPartition
 from tests.unit.client.fake_cluster import FakeCluster
 
@@ -30,12 +24,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     """One of its two leaders tells what it has removed; the other's API cannot be reached."""
     made = FakeCluster((1, 2))
     made.topic("t", [1, 2])
-    settings = {"cleanup.policy": "compact", "delete.retention.ms": str(RETENTION_MS)}
-    configs = [DescribeConfigsConfig(name=name, value=text) for name, text in settings.items()]
-    made.once(
-        DescribeConfigsRequest,
-        DescribeConfigsResponse(results=[DescribeConfigsResult(configs=configs)]),
-    )
+    made.describes_once({"cleanup.policy": "compact", "delete.retention.ms": str(RETENTION_MS)})
     monkeypatch.setattr(missed_deletes, "removed_below", lambda _, topic: {TOLD: 0})
     return made
 

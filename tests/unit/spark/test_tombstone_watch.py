@@ -4,12 +4,6 @@ import pytest
 
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.offsets import CommittedOffset, commit_offsets
-from ledgerstone.protocol.messages.describe_configs import (
-    DescribeConfigsConfig,
-    DescribeConfigsRequest,
-    DescribeConfigsResponse,
-    DescribeConfigsResult,
-)
 from ledgerstone.spark import tombstone_watch
 from ledgerstone.spark.errors import MissedTombstones
 from ledgerstone.spark.read_options import OnMissedTombstones
@@ -26,12 +20,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     """One of its two leaders tells what it has removed; the other's API cannot be reached."""
     made = FakeCluster((1, 2))
     made.topic("t", [1, 2])
-    settings = {"cleanup.policy": "compact", "delete.retention.ms": str(RETENTION_MS)}
-    configs = [DescribeConfigsConfig(name=name, value=text) for name, text in settings.items()]
-    made.once(
-        DescribeConfigsRequest,
-        DescribeConfigsResponse(results=[DescribeConfigsResult(configs=configs)]),
-    )
+    made.describes_once({"cleanup.policy": "compact", "delete.retention.ms": str(RETENTION_MS)})
     monkeypatch.setattr(tombstone_watch, "removed_below", lambda _, topic: {TOLD: 0})
     return made
 
